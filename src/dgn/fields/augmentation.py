@@ -1,0 +1,155 @@
+"""Augmentation: the kernel is reflected, rotated or distorted instead of the image (section 2.10)."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from dgn.fields.calculus import inner_product, row_norm
+from dgn.fields.normalization import divide, normalize
+from dgn.graph import as_graph
+from dgn.graph.checks import check_option, check_rows
+
+
+def reflect(field: Tensor) -> Tensor:
+    r"""The reflected field :math:`-F` (definition 4).
+
+    Laws: :math:`B_{av}` does not change and :math:`B_{dx}` changes its sign.
+
+    >>> reflect(torch.tensor([1.0, -2.0])).tolist()
+    [-1.0, 2.0]
+    """
+    return -field
+
+
+def rotate(
+    first: Tensor,
+    second: Tensor,
+    angle: float | Tensor,
+    edge_index: Any,
+    num_nodes: int | None = None,
+    collinear: Literal["raise", "keep"] = "raise",
+) -> tuple[Tensor, Tensor]:
+    r"""Rotate two fields in their common plane at every node (definition 5).
+
+    .. math::
+        \hat F_1^\theta = \cos\theta \, \hat F_1 + \sin\theta \, \hat F_2^\perp, \qquad
+        \hat F_2^\theta = \cos(\theta + \alpha) \, \hat F_1 + \sin(\theta + \alpha) \, \hat F_2^\perp
+
+    Hats are rows of unit :math:`L^2` norm, :math:`\hat F_2^\perp` is the normalised part of :math:`\hat F_2`
+    perpendicular to :math:`\hat F_1`, and :math:`\alpha_i` the angle between the two at node i. ``angle`` is
+    :math:`\theta` in radians: one number, or one per node ``[N]``.
+
+    At a node where the two fields are collinear (any node with one neighbour) there is no plane. ``collinear="raise"``
+    refuses such fields, ``"keep"`` leaves those nodes unrotated.
+
+    Laws: angle 0 gives the unit fields; angles add up; rows stay of unit norm and keep their angle.
+
+    Shapes:
+        ``first`` and ``second`` [E, K] or [E]; returns both rotated.
+
+    >>> edges = torch.tensor([[1, 2], [0, 0]])
+    >>> right, up = torch.tensor([2.0, 0.0]), torch.tensor([0.0, 3.0])
+    >>> [field.round(decimals=3).abs().tolist() for field in rotate(right, up, torch.pi / 2, edges, 3)]
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    check_option("collinear", collinear, ("raise", "keep"))
+    graph = as_graph(edge_index, num_nodes)
+    check_rows("second", second, graph.num_edges, "edge")
+    unit_1 = normalize(first, graph, p=2)
+    unit_2 = normalize(second, graph, p=2)
+    cosine = inner_product(unit_1, unit_2, graph)
+    rest = unit_2 - cosine[graph.target] * unit_1
+    sine = row_norm(rest, graph, p=2)
+    length_1, length_2 = row_norm(unit_1, graph), row_norm(unit_2, graph)
+    plane = (length_1 > 0) & (sine > torch.finfo(sine.dtype).eps ** 0.5)
+    if collinear == "raise":
+        _refuse(~plane & ((length_1 > 0) | (length_2 > 0)))
+    theta = torch.as_tensor(angle, dtype=first.dtype, device=first.device)
+    theta = theta.view(-1, *[1] * (first.dim() - 1)) if theta.dim() else theta
+    alpha = torch.atan2(sine, cosine)
+    perpendicular = divide(rest, sine[graph.target])
+
+    def turned(unit: Tensor, turn: Tensor) -> Tensor:
+        cos, sin = (value.expand_as(alpha)[graph.target] for value in (turn.cos(), turn.sin()))
+        return torch.where(plane[graph.target], cos * unit_1 + sin * perpendicular, unit)
+
+    return turned(unit_1, theta), turned(unit_2, theta + alpha)
+
+
+def distort(
+    field: Tensor,
+    edge_index: Any,
+    strength: float,
+    *,
+    generator: torch.Generator,
+    batch: Tensor | None = None,
+) -> Tensor:
+    r"""Add antisymmetric noise on the edges (definition 6): :math:`F' = F + R \circ A`, :math:`R_{ij} = -R_{ji}`.
+
+    Noise is uniform in :math:`(-x m, x m)`, with x the ``strength`` and m the mean absolute value of the field in its
+    graph. Both directions of an edge, and parallel edges, share one draw; a self-loop gets none. The draw does not
+    depend on the order of the edges.
+
+    Laws: strength 0 gives F; an antisymmetric field stays antisymmetric.
+
+    Shapes:
+        ``field`` [E, K] or [E], ``batch`` [N].
+
+    >>> edges = torch.tensor([[0, 1], [1, 0]])
+    >>> noisy = distort(torch.tensor([1.0, -1.0]), edges, 0.5, generator=torch.Generator().manual_seed(0))
+    >>> bool(noisy[0] == -noisy[1]), bool((noisy[0] - 1).abs() <= 0.5)
+    (True, True)
+    """
+    graph = as_graph(edge_index, None, batch) if batch is None else as_graph(edge_index, len(batch), batch)
+    check_rows("field", field, graph.num_edges, "edge")
+    source, target = graph.edge_index
+    pair = torch.minimum(source, target) * graph.num_nodes + torch.maximum(source, target)
+    pairs, which = torch.unique(pair, return_inverse=True)
+    noise: Tensor = _uniform(len(pairs), field, generator)[which]
+    owner = torch.zeros_like(target) if graph.batch is None else graph.batch[target]
+    scale = strength * _mean_size(field, owner, graph.num_graphs)
+    side = (source - target).sign().to(field).view(-1, *[1] * (field.dim() - 1))
+    return field + side * noise * scale
+
+
+def distort_potential(
+    potential: Tensor, strength: float, *, generator: torch.Generator, batch: Tensor | None = None
+) -> Tensor:
+    r"""Add noise to the potential itself, as in the experiments of the augmentation figure.
+
+    Noise is uniform in :math:`(-x m, x m)`, with x the ``strength`` and m the mean absolute value of the potential in
+    its graph. The gradient of the result is a distorted field that is still a gradient.
+
+    Shapes:
+        ``potential`` [N, K] or [N], ``batch`` [N].
+
+    >>> distort_potential(torch.ones(3), 0.0, generator=torch.Generator()).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    check_rows("potential", potential, potential.size(0), "node")
+    owner = torch.zeros(len(potential), dtype=torch.long, device=potential.device) if batch is None else batch
+    count = int(owner.max()) + 1 if owner.numel() else 0
+    noise = _uniform(len(potential), potential, generator)
+    return potential + strength * noise * _mean_size(potential, owner, count)
+
+
+def _uniform(rows: int, like: Tensor, generator: torch.Generator) -> Tensor:
+    noise = torch.rand(rows, *like.shape[1:], generator=generator, dtype=like.dtype, device=generator.device)
+    return (2 * noise - 1).to(like.device)
+
+
+def _mean_size(values: Tensor, owner: Tensor, count: int) -> Tensor:
+    """The mean absolute value over the graph that owns each row, column by column."""
+    total = values.new_zeros(count, *values.shape[1:]).index_add(0, owner, values.abs())
+    rows = owner.bincount(minlength=count).clamp(min=1).to(values)
+    return (total / rows.view(-1, *[1] * (values.dim() - 1)))[owner]
+
+
+def _refuse(collinear: Tensor) -> None:
+    if bool(collinear.any()):
+        raise ValueError(
+            "angle: expected fields that span a plane at every node, got collinear fields at "
+            f"{int(collinear.sum())} of {collinear.numel()} nodes (first: node {int(collinear.nonzero()[0, 0])}); "
+            "pass collinear='keep' to leave those nodes unrotated"
+        )

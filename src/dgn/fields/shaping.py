@@ -1,0 +1,109 @@
+"""Shaping a field: one side of it, a decision at each node, or an even slope (appendix A.4, A.5 and A.8)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dgn.fields.normalization import divide, significant
+from dgn.graph import Graph, as_graph
+from dgn.graph.checks import check_rows
+
+
+def forward_field(field: Tensor) -> Tensor:
+    r"""The forward direction: the positive part :math:`F^+`.
+
+    Law: ``forward_field(F) + backward_field(F) == F``.
+
+    >>> forward_field(torch.tensor([2.0, -3.0])).tolist()
+    [2.0, 0.0]
+    """
+    return field.clamp(min=0)
+
+
+def backward_field(field: Tensor) -> Tensor:
+    r"""The backward direction: the negative part :math:`F^-`, with its sign.
+
+    Law: ``backward_field(F) == -forward_field(-F)``.
+
+    >>> backward_field(torch.tensor([2.0, -3.0])).tolist()
+    [0.0, -3.0]
+    """
+    return field.clamp(max=0)
+
+
+def harden(
+    field: Tensor,
+    edge_index: Any,
+    num_nodes: int | None = None,
+    temperature: float | None = None,
+    split: bool = False,
+    batch: Tensor | None = None,
+) -> Tensor:
+    r"""Let the field decide at each node on one neighbour (appendix A.4).
+
+    .. math::
+        (F_{hard})_{i,:} = \mathrm{sign}(F_{i,:}) \, \mathrm{argmax}(|F_{i,:}|), \qquad
+        (F_{softhard})_{i,:} = \mathrm{sign}(F_{i,:}) \, \mathrm{softmax}(T |F_{i,:}|)
+
+    ``temperature=None`` is the argmax, the limit of large T: components equal to the largest (to rounding) share its
+    weight, so that the result does not depend on the order of the edges. With ``split`` the positive and the negative
+    part decide separately, each over its own neighbours. T multiplies the field as given: normalise it first if T
+    should mean the same everywhere.
+
+    Laws: ``harden(-F) == -harden(F)``; absolute values sum to 1 (with ``split``: each side sums to 1) where the field
+    is not 0, except that the softmax also gives weight to neighbours with component 0, where the sign removes it.
+
+    Shapes:
+        ``field`` [E, K] or [E], ``batch`` [N]; returns the shape of ``field``.
+
+    >>> edges = torch.tensor([[1, 2, 3], [0, 0, 0]])
+    >>> harden(torch.tensor([0.5, -0.3, -0.2]), edges, 4).tolist()
+    [1.0, 0.0, 0.0]
+    >>> harden(torch.tensor([0.5, -0.3, -0.2]), edges, 4, split=True).tolist()
+    [1.0, -1.0, 0.0]
+    """
+    if temperature is not None and not temperature > 0:
+        raise ValueError(f"temperature: expected a number above 0 or None, got {temperature}; None is the argmax")
+    graph = as_graph(edge_index, num_nodes, batch)
+    check_rows("field", field, graph.num_edges, "edge")
+    clean = significant(field, graph)
+    if not split:
+        weight = _decide(clean.abs(), torch.ones_like(clean), graph, temperature)
+        return weight * (clean > 0) - weight * (clean < 0)
+    parts = forward_field(clean), -backward_field(clean)
+    decided = [_decide(part, (part > 0).to(part), graph, temperature) for part in parts]
+    return decided[0] - decided[1]
+
+
+def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
+    r"""Turn waves into triangles, so that the slope is even (appendix A.8): :math:`\arcsin(\phi / \max|\phi|)`.
+
+    The maximum is taken over each component (``Directions.component``; ``None`` is one component). The gradient of
+    the result is the paper's :math:`F_{asin}`.
+
+    Shapes:
+        ``potential`` [N, K] or [N], ``component`` [N].
+
+    >>> (arcsine(torch.tensor([0.0, 1.0, -2.0])) * 6 / torch.pi).tolist()
+    [0.0, 1.0, -3.0]
+    """
+    check_rows("potential", potential, potential.size(0), "node")
+    if component is None:
+        component = torch.zeros(potential.size(0), dtype=torch.long, device=potential.device)
+    owner = component.view(-1, *[1] * (potential.dim() - 1)).expand_as(potential)
+    count = int(component.max()) + 1 if component.numel() else 0
+    largest = potential.new_zeros(count, *potential.shape[1:])
+    largest = largest.scatter_reduce(0, owner, potential.abs(), reduce="amax")
+    return divide(potential, largest[component]).clamp(-1, 1).arcsin()
+
+
+def _decide(size: Tensor, among: Tensor, graph: Graph, temperature: float | None) -> Tensor:
+    """The argmax or softmax of ``size >= 0`` over each row, among the edges where ``among`` is 1."""
+    largest = graph.max_to_target(size)[graph.target]
+    if temperature is None:
+        tolerance = max(1e-8, 4 * torch.finfo(size.dtype).eps)
+        chosen = among * (size >= largest * (1 - tolerance))
+    else:
+        chosen = among * torch.exp(temperature * (size - largest))
+    return divide(chosen, graph.sum_to_target(chosen)[graph.target])

@@ -1,0 +1,81 @@
+"""Input checks: every error names the subject, what was expected, what came and the remedy."""
+
+from difflib import get_close_matches
+
+import torch
+from torch import Tensor
+
+
+def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor, int]:
+    """Return ``edge_index`` as int64 ``[2, E]`` and the number of nodes, or say what is wrong."""
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"edge_index: expected a tensor [2, E] of node numbers, got {type(edge_index).__name__}; "
+            "convert it with torch.as_tensor(edge_index)"
+        )
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(
+            f"edge_index: expected shape [2, E], got {list(edge_index.shape)}; "
+            "row 0 holds the sources j and row 1 the targets i of the messages j -> i"
+        )
+    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
+        raise TypeError(f"edge_index: expected integers, got {edge_index.dtype}; convert it with edge_index.long()")
+    edge_index = edge_index.long()
+    low, high = (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else (0, -1)
+    if num_nodes is None:
+        num_nodes = high + 1
+    if num_nodes < 0:
+        raise ValueError(f"num_nodes: expected 0 or more, got {num_nodes}; give the number of nodes of the graph")
+    if low < 0 or high >= num_nodes:
+        bad = int(((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0).nonzero()[0])
+        raise ValueError(
+            f"edge_index: expected nodes 0 to {num_nodes - 1} (num_nodes={num_nodes}), got edge {bad} = "
+            f"({int(edge_index[0, bad])}, {int(edge_index[1, bad])}); raise num_nodes or remove the edge"
+        )
+    return edge_index, num_nodes
+
+
+def check_finite(name: str, values: Tensor) -> None:
+    """Refuse NaN and infinity."""
+    if not bool(torch.isfinite(values).all()):
+        bad = [int(i) for i in (~torch.isfinite(values)).nonzero()[0]]
+        raise ValueError(
+            f"{name}: expected finite numbers, got {values[tuple(bad)].item()} at index {bad}; "
+            f"clean the input, for example with torch.nan_to_num({name})"
+        )
+
+
+def check_rows(name: str, values: Tensor, rows: int, meaning: str) -> None:
+    """Require a finite floating-point tensor with one row per node, edge or graph."""
+    if not isinstance(values, Tensor):
+        raise TypeError(f"{name}: expected a tensor, got {type(values).__name__}; convert it with torch.as_tensor")
+    if values.dim() == 0 or values.size(0) != rows:
+        raise ValueError(
+            f"{name}: expected {rows} rows, one per {meaning}, got shape {list(values.shape)}; "
+            f"give one row per {meaning}, in the order of the graph it belongs to"
+        )
+    if not values.is_floating_point():
+        raise TypeError(f"{name}: expected floating-point numbers, got {values.dtype}; convert it with {name}.float()")
+    check_finite(name, values)
+
+
+def check_weight(weight: Tensor, num_edges: int) -> None:
+    """Edge weights are finite, one per edge and not negative."""
+    check_rows("edge_weight", weight, num_edges, "edge")
+    if weight.dim() != 1:
+        raise ValueError(f"edge_weight: expected shape [{num_edges}], got {list(weight.shape)}; squeeze it")
+    if bool((weight < 0).any()):
+        bad = int((weight < 0).nonzero()[0])
+        raise ValueError(
+            f"edge_weight: expected weights of 0 or more, got {weight[bad].item()} at edge {bad}; "
+            "a Laplacian with negative weights has no lowest frequencies: take abs() or shift the weights"
+        )
+
+
+def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
+    """Refuse an unknown option and name the nearest known one."""
+    if value in options:
+        return
+    near = get_close_matches(str(value), [str(option) for option in options], n=1)
+    remedy = f"did you mean {near[0]!r}?" if near else "choose one of those"
+    raise ValueError(f"{name}: expected one of {', '.join(map(repr, options))}, got {value!r}; {remedy}")

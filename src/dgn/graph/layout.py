@@ -1,0 +1,131 @@
+"""A graph: edges checked once, sorted by target once, with their transpose."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from dgn.graph.checks import check_edge_index
+
+
+class Layout(NamedTuple):
+    """Edges grouped by one of their ends, as in a compressed sparse row matrix.
+
+    The edges of node ``i`` are ``order[pointer[i] : pointer[i + 1]]``, as positions in ``edge_index``;
+    ``neighbor`` holds their other ends in the same order. The sort is stable.
+    """
+
+    pointer: Tensor
+    order: Tensor
+    neighbor: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A directed multigraph in which the edge ``(j, i)`` carries a message from ``j`` to ``i``.
+
+    Make one with :func:`as_graph`, which checks the input. Wherever a function takes ``edge_index``, it takes a
+    ``Graph`` too and then skips the checks and reuses what was computed before.
+
+    - Parallel edges are separate messages; in the Laplacian their weights add up.
+    - A self-loop is a message from a node to itself; it does not enter the Laplacian, and a gradient is 0 on it.
+    - ``batch`` numbers the graph of each node where several graphs are stored side by side; ``None`` is one graph.
+
+    Shapes:
+        ``edge_index`` [2, E], ``batch`` [N].
+
+    >>> import torch
+    >>> graph = as_graph(torch.tensor([[1, 0, 2], [0, 1, 1]]), num_nodes=3)
+    >>> graph.by_target.pointer.tolist(), graph.by_target.neighbor.tolist()
+    ([0, 1, 3, 3], [1, 0, 2])
+    >>> graph.by_source.neighbor.tolist(), graph.in_degree.tolist()
+    ([1, 0, 1], [1, 2, 0])
+    """
+
+    edge_index: Tensor
+    num_nodes: int
+    batch: Tensor | None = None
+
+    @property
+    def source(self) -> Tensor:
+        return self.edge_index[0]
+
+    @property
+    def target(self) -> Tensor:
+        return self.edge_index[1]
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.size(1)
+
+    @cached_property
+    def num_graphs(self) -> int:
+        if self.batch is None:
+            return 1
+        return int(self.batch.max()) + 1 if self.num_nodes else 0
+
+    @cached_property
+    def by_target(self) -> Layout:
+        """The in-edges of each node: the order in which messages are aggregated."""
+        return _group(self.target, self.source, self.num_nodes)
+
+    @cached_property
+    def by_source(self) -> Layout:
+        """The out-edges of each node: the transpose, in which gradients flow back."""
+        return _group(self.source, self.target, self.num_nodes)
+
+    @cached_property
+    def in_degree(self) -> Tensor:
+        return self.by_target.pointer.diff()
+
+    def sum_to_target(self, values: Tensor) -> Tensor:
+        """Sum edge values into the nodes that receive them: ``[E, ...] -> [N, ...]``."""
+        return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, self.target, values)
+
+    def max_to_target(self, values: Tensor) -> Tensor:
+        """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""
+        return _largest(values, self.target, self.num_nodes)
+
+    def max_over_graph(self, values: Tensor) -> Tensor:
+        """The largest of the non-negative edge values in the graph of each edge: ``[E, ...] -> [E or 1, ...]``."""
+        if self.batch is None or self.num_edges == 0:
+            return values.amax(dim=0, keepdim=True) if self.num_edges else values
+        graph = self.batch[self.target]
+        return _largest(values, graph, self.num_graphs)[graph]
+
+
+def as_graph(edge_index: Any, num_nodes: int | None = None, batch: Tensor | None = None) -> Graph:
+    """Check a graph once and wrap it; a ``Graph`` passes through.
+
+    ``edge_index`` is a tensor ``[2, E]``, a ``Graph``, or a PyG ``Data`` or ``Batch``, whose ``num_nodes`` and
+    ``batch`` are then used. ``num_nodes`` defaults to one more than the highest node that has an edge.
+
+    >>> import torch
+    >>> as_graph(torch.tensor([[0], [3]])).num_nodes
+    4
+    """
+    if isinstance(edge_index, Graph):
+        return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch)
+    if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
+        data = edge_index
+        return as_graph(data.edge_index, data.num_nodes, getattr(data, "batch", None) if batch is None else batch)
+    edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
+    if batch is not None and (batch.shape != (num_nodes,) or batch.is_floating_point() or bool((batch < 0).any())):
+        raise ValueError(
+            f"batch: expected the graph number (0 or more) of each of {num_nodes} nodes, got {batch.dtype} of shape "
+            f"{list(batch.shape)}; PyG's Batch.batch has this form"
+        )
+    return Graph(edge_index, num_nodes, batch)
+
+
+def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
+    order = end.argsort(stable=True)
+    pointer = end.new_zeros(num_nodes + 1)
+    pointer[1:] = end.bincount(minlength=num_nodes).cumsum(0)
+    return Layout(pointer, order, other[order])
+
+
+def _largest(values: Tensor, index: Tensor, size: int) -> Tensor:
+    expanded = index.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+    return values.new_zeros(size, *values.shape[1:]).scatter_reduce(0, expanded, values, reduce="amax")

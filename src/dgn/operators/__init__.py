@@ -1,0 +1,7 @@
+"""Aggregation matrices as weights on edges and nodes, and walks composed of them."""
+
+from dgn.operators.operator import Operator
+from dgn.operators.walks import Walks, walks
+from dgn.operators.weights import derivative, smoothing
+
+__all__ = ["Operator", "Walks", "derivative", "smoothing", "walks"]

@@ -1,0 +1,7 @@
+"""From a graph to potentials: Laplacians, their eigenvectors, and diffusion along them."""
+
+from dgn.spectral.diffusion import diffusion_distance, gradient_step, heat_kernel
+from dgn.spectral.directions import Directions, directions
+from dgn.spectral.laplacian import laplacian
+
+__all__ = ["Directions", "diffusion_distance", "directions", "gradient_step", "heat_kernel", "laplacian"]

@@ -1,0 +1,64 @@
+"""Repeated eigenvalues: how near the next one is, and other bases of the same eigenspace (sections 2.6 and B.4)."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+REPEATED = 1e-8  # relative gap below which two float64 eigenvalues are equal
+
+
+def relative_gap(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    r"""The relative gap :math:`1 - \lambda_k / \lambda_{k+1}` to the next eigenvalue, in [0, 1].
+
+    ``values [C, k + 1]`` ascend and end in NaN where the component has no more; the last vector of a component has
+    gap 1, a vector that does not exist NaN. ``sizes [C]`` are the numbers of nodes.
+
+    >>> relative_gap(np.array([[1.0, 3.0, np.nan]]), np.array([3])).round(3).tolist()
+    [[0.667, 1.0]]
+    """
+    gap = 1 - values[:, :-1] / values[:, 1:]
+    number = np.arange(1, values.shape[1])
+    gap[number == sizes[:, None] - 1] = 1.0
+    return np.maximum(gap, 0.0)  # keeps NaN
+
+
+def repeated(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
+    """Whether each vector shares its eigenvalue with the next or the previous one, ``[C, k] -> [C, k]``.
+
+    >>> repeated(torch.tensor([[0.5, 0.0, 0.3]])).tolist()
+    [[False, True, True]]
+    """
+    with_next = gap <= tolerance
+    with_previous = torch.zeros_like(with_next)
+    with_previous[:, 1:] = with_next[:, :-1]
+    return with_next | with_previous
+
+
+def eigenspaces(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
+    """Number the eigenspace of each vector of each component: equal numbers share an eigenvalue. ``[C, k]``
+
+    >>> eigenspaces(torch.tensor([[0.5, 0.0, 0.3, 0.9]])).tolist()
+    [[0, 1, 1, 2]]
+    """
+    new = torch.zeros_like(gap, dtype=torch.long)
+    new[:, 1:] = ~(gap[:, :-1] <= tolerance)
+    return new.cumsum(dim=1)
+
+
+def random_rotations(gap: Tensor, generator: torch.Generator, tolerance: float = REPEATED) -> Tensor:
+    """Random orthogonal matrices that mix only vectors of equal eigenvalue, ``[C, k] -> [C, k, k]`` float64.
+
+    Each block is uniform over the orthogonal group; a vector with an eigenvalue of its own keeps its place and sign.
+    """
+    count, k = gap.shape
+    space = eigenspaces(gap, tolerance)
+    together = space[:, :, None] == space[:, None, :]
+    noise = torch.randn(count, k, k, generator=generator, dtype=torch.float64, device=gap.device)
+    alone = together.sum(dim=2) == 1
+    block = torch.where(together, noise, 0.0)
+    block = torch.where((together & alone[:, :, None]), 1.0, block)
+    rotation, upper = torch.linalg.qr(block)
+    # The sign of the diagonal makes QR unique, which makes the distribution uniform.
+    sign: Tensor = torch.where(torch.diagonal(upper, dim1=1, dim2=2) < 0, -1.0, 1.0)[:, None, :]
+    return sign * rotation

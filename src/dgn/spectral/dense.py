@@ -1,0 +1,74 @@
+"""Eigenvectors of many small components: batched dense solves, exact to rounding."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+BATCH_ENTRIES = 1 << 24  # 128 MiB of float64 per batched solve
+
+
+class Solution(NamedTuple):
+    """Lowest non-trivial eigenpairs of components of one size.
+
+    ``component`` [b], ``nodes`` [b, n], ``values`` [b, m] ascending, ``vectors`` [b, n, m], orthonormal.
+    """
+
+    component: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+
+def solve_dense(laplacian: csr_array, component: NDArray[np.int64], largest: int, count: int) -> Iterator[Solution]:
+    """Solve all components of 2 to ``largest`` nodes of a symmetric Laplacian.
+
+    Components of one size are solved together by ``torch.linalg.eigh`` in float64. Yields at most ``count``
+    non-trivial pairs for each, fewer where the component has fewer.
+    """
+    size = np.bincount(component)
+    by_component = component.argsort(kind="stable")  # the nodes of each component, in their order in the graph
+    start = size.cumsum() - size
+    place = np.empty_like(component)
+    place[by_component] = np.arange(len(component)) - start[component[by_component]]
+    entries = coo_array(laplacian)
+    row, column = entries.coords
+    by_size = size[component[row]].argsort(kind="stable")
+    sorted_size = size[component[row]][by_size]
+    slot = np.empty(len(size), dtype=np.int64)
+    for n in np.unique(size[(size > 1) & (size <= largest)]):
+        mine = by_size[slice(*sorted_size.searchsorted([n, n + 1]))]
+        mine = mine[component[row[mine]].argsort(kind="stable")]
+        owner = component[row[mine]]
+        members = np.flatnonzero(size == n)
+        step = max(1, BATCH_ENTRIES // int(n * n))
+        for chunk in np.split(members, range(step, len(members), step)):
+            here = slice(owner.searchsorted(chunk[0]), owner.searchsorted(chunk[-1], side="right"))
+            slot[chunk] = np.arange(len(chunk))
+            i, j = row[mine[here]], column[mine[here]]
+            matrices = np.zeros((len(chunk), n, n))
+            matrices[slot[owner[here]], place[i], place[j]] = entries.data[mine[here]]
+            values, vectors = _lowest(matrices, count)
+            yield Solution(chunk, by_component[start[chunk][:, None] + np.arange(n)], values, vectors)
+
+
+def _lowest(matrices: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The pairs after the trivial one of each matrix, at most ``count``."""
+    values, vectors = torch.linalg.eigh(torch.from_numpy(matrices))
+    check_one_zero(values.numpy())
+    return values[:, 1 : count + 1].numpy(), vectors[:, :, 1 : count + 1].numpy()
+
+
+def check_one_zero(values: NDArray[np.float64]) -> None:
+    """A connected component has the eigenvalue 0 once: refuse anything else. ``values`` [b, at least 2] ascend."""
+    tolerance = 1e-13 * values.shape[1] * np.abs(values).max(axis=1)
+    assert (np.abs(values[:, 0]) <= tolerance).all(), "the constant vector was lost"
+    if (values[:, 1] <= tolerance).any():
+        raise ValueError(
+            "edge_weight: expected weights that hold each component together, got a component with two eigenvalues "
+            f"that are 0 to rounding ({values[values[:, 1] <= tolerance][0, :2].tolist()}); drop the edges of "
+            "negligible weight, so that it falls into two components"
+        )

@@ -1,0 +1,143 @@
+"""Directions of a graph: its low-frequency Laplacian eigenvectors, component by component."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from dgn.graph import as_graph
+from dgn.graph.checks import check_option
+from dgn.graph.components import components
+from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
+from dgn.spectral.dense import Solution, solve_dense
+from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized
+from dgn.spectral.sign import canonical_sign
+from dgn.spectral.sparse import GUARD, solve_sparse
+
+LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The first k non-trivial eigenvectors of every connected component.
+
+    Shapes:
+        - ``potential`` [N, k]: column k - 1 is direction k; 0 on components that have no such vector.
+        - ``eigenvalues`` [C, k] float64, ascending; NaN where there is no such vector.
+        - ``gap`` [C, k] float64: relative gap to the next eigenvalue, in [0, 1]; near 0, the vector is one choice of
+          many. The last vector of a component has gap 1, one that does not exist NaN.
+        - ``component`` [N]: the component of each node, numbered by first node.
+        - ``sign_decided`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that no
+          rule can choose the sign.
+    """
+
+    potential: Tensor
+    eigenvalues: Tensor
+    gap: Tensor
+    component: Tensor
+    sign_decided: Tensor
+
+    def repeated(self, tolerance: float = REPEATED) -> Tensor:
+        """Whether each eigenvalue occurs more than once in its component. [C, k]"""
+        return repeated(self.gap, tolerance)
+
+    def resample(self, generator: torch.Generator, tolerance: float = REPEATED) -> "Directions":
+        """The same directions with a random orthonormal basis in every repeated eigenspace (section B.4).
+
+        Vectors of equal eigenvalue are mixed by a uniformly random orthogonal matrix; all others stay as they are.
+        An eigenspace that reaches beyond the last column is sampled within the columns at hand: ask ``directions``
+        for a larger k, resample, then keep the first columns.
+        """
+        rotation = random_rotations(self.gap.to(generator.device), generator, tolerance).to(self.potential)
+        mixed = torch.einsum("nk,nkl->nl", self.potential, rotation[self.component])
+        return replace(self, potential=mixed, sign_decided=self.sign_decided & ~self.repeated(tolerance))
+
+
+def directions(
+    edge_index: Any,
+    num_nodes: int | None = None,
+    k: int = 2,
+    normalization: Normalization = None,
+    edge_weight: Tensor | None = None,
+) -> Directions:
+    r"""The first k non-trivial Laplacian eigenvectors of each connected component (sections 2.5 and 2.6).
+
+    .. math:: L \phi_k = \lambda_k \phi_k, \qquad 0 < \lambda_1 \le \lambda_2 \le \dots
+
+    Each component is solved separately in float64: dense up to 300 nodes, by a block method on a sparse factorisation
+    above. Columns are orthonormal on each component; with ``"rw"`` in the inner product weighted by degree over mean
+    degree, :math:`\sum_i \frac{d_i}{\bar d} \phi_k(i) \phi_l(i)`, in which :math:`D^{-1} L` is symmetric.
+
+    Laws:
+        - the same input gives the same numbers on every run;
+        - relabelling the nodes relabels the result, wherever ``repeated()`` is false and ``sign_decided`` is true;
+        - graphs stored side by side give what each gives alone.
+
+    Edge cases: a component of n nodes has n - 1 such vectors; further columns are 0. One node, no edges and no nodes
+    give zeros. A directed graph is symmetrised, self-loops do not count, parallel edges add up
+    (:func:`dgn.laplacian`).
+
+    Shapes:
+        ``edge_index`` [2, E] (or ``Graph`` or PyG ``Data``), ``edge_weight`` [E]; see :class:`Directions`.
+
+    >>> path = torch.tensor([[0, 1], [1, 2]])
+    >>> d = directions(path, 3, k=2)
+    >>> d.potential.round(decimals=3).abs().tolist()
+    [[0.707, 0.408], [0.0, 0.816], [0.707, 0.408]]
+    >>> d.eigenvalues.round(decimals=6).tolist(), d.sign_decided.tolist()
+    ([[1.0, 3.0]], [[False, True]])
+    """
+    if k < 1:
+        raise ValueError(f"k: expected the number of directions, 1 or more, got {k}; k=2 is a good start")
+    check_option("normalization", normalization, NORMALIZATIONS)
+    graph = as_graph(edge_index, num_nodes)
+    if edge_weight is None:
+        edge_weight = getattr(edge_index, "edge_weight", None)
+    matrix = adjacency(graph, edge_weight)
+    label = components(matrix)
+    sizes = np.bincount(label)
+    degree = np.asarray(matrix.sum(axis=1))
+    values, vectors = _solve(matrix, label, sizes, k + 1, normalization)
+    sign, decided = canonical_sign(vectors, degree, label, len(sizes))
+    device = graph.edge_index.device
+    return Directions(
+        potential=torch.from_numpy(vectors * sign[label])[:, :k].contiguous().to(device),
+        eigenvalues=torch.from_numpy(values)[:, :k].contiguous().to(device),
+        gap=torch.from_numpy(relative_gap(values, sizes)).to(device),
+        component=torch.from_numpy(label).to(device),
+        sign_decided=torch.from_numpy(decided)[:, :k].contiguous().to(device),
+    )
+
+
+def _solve(
+    matrix: csr_array, label: NDArray[np.int64], sizes: NDArray[np.int64], count: int, normalization: Normalization
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues [C, count] and vectors [N, count] of all components, NaN and 0 where there are none."""
+    values = np.full((len(sizes), count), np.nan)
+    vectors = np.zeros((len(label), count))
+    degree = np.asarray(matrix.sum(axis=1))
+    symmetric = normalized(matrix, "sym" if normalization else None)
+    largest = max(LARGEST_DENSE, 10 * (count + GUARD))
+    for found in solve_dense(symmetric, label, largest, count):
+        _store(found, values, vectors)
+    for big in np.flatnonzero(sizes > largest):
+        nodes = np.flatnonzero(label == big)
+        trivial = np.sqrt(degree[nodes]) if normalization else np.ones(len(nodes))
+        block = matrix[nodes, :][:, nodes], symmetric[nodes, :][:, nodes], trivial / np.linalg.norm(trivial)
+        pair_values, pair_vectors = solve_sparse(*block, count)
+        _store(Solution(np.array([big]), nodes[None], pair_values[None], pair_vectors[None]), values, vectors)
+    if normalization == "rw":
+        mean_degree = np.bincount(label, weights=degree) / np.maximum(sizes, 1)
+        connected = degree > 0
+        vectors[connected] *= np.sqrt(mean_degree[label] / np.where(connected, degree, 1))[connected, None]
+    return values, vectors
+
+
+def _store(found: Solution, values: NDArray[np.float64], vectors: NDArray[np.float64]) -> None:
+    count = found.values.shape[1]
+    values[found.component, :count] = found.values
+    vectors[found.nodes, :count] = found.vectors

@@ -1,0 +1,83 @@
+"""The three Laplacians of section 2.5."""
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array, csr_array, diags_array
+from torch import Tensor
+
+from dgn.graph import Graph, as_graph
+from dgn.graph.checks import check_option, check_weight
+
+Normalization = Literal["rw", "sym"] | None
+NORMALIZATIONS = (None, "rw", "sym")
+
+
+def laplacian(
+    edge_index: Any,
+    num_nodes: int | None = None,
+    normalization: Normalization = None,
+    edge_weight: Tensor | None = None,
+) -> Tensor:
+    r"""The Laplacian of a graph as a sparse matrix (section 2.5).
+
+    .. math::
+        L = D - A, \qquad L_{rw} = D^{-1} L, \qquad L_{sym} = D^{-1/2} L D^{-1/2}
+
+    with :math:`A` the symmetric adjacency matrix of :func:`adjacency` and :math:`D` the diagonal matrix of its row
+    sums. ``normalization`` is ``None``, ``"rw"`` (the paper's :math:`L_{norm}`) or ``"sym"``.
+
+    Laws: :math:`L 1 = 0` and :math:`L_{rw} 1 = 0`; :math:`L` and :math:`L_{sym}` are symmetric and positive
+    semi-definite; the eigenvalue 0 has one vector per connected component. A node without edges has a row of zeros.
+
+    Shapes:
+        ``edge_index`` [2, E], ``edge_weight`` [E]; returns sparse [N, N] in the dtype of the weights, or float64.
+
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> laplacian(path, 3).to_dense().tolist()
+    [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]
+    >>> laplacian(path, 3, "rw").to_dense().tolist()
+    [[1.0, -1.0, 0.0], [-0.5, 1.0, -0.5], [0.0, -1.0, 1.0]]
+    """
+    check_option("normalization", normalization, NORMALIZATIONS)
+    graph = as_graph(edge_index, num_nodes)
+    matrix = coo_array(normalized(adjacency(graph, edge_weight), normalization))
+    dtype = torch.float64 if edge_weight is None else edge_weight.dtype
+    return torch.sparse_coo_tensor(
+        torch.as_tensor(np.stack(matrix.coords), dtype=torch.long),
+        torch.as_tensor(matrix.data, dtype=dtype),
+        (graph.num_nodes, graph.num_nodes),
+        device=graph.edge_index.device,
+        check_invariants=True,
+    ).coalesce()
+
+
+def adjacency(graph: Graph, edge_weight: Tensor | None = None) -> csr_array:
+    r"""The symmetric adjacency matrix from which every Laplacian is made, float64, on the CPU.
+
+    :math:`A_{ij} = \max(W_{ij}, W_{ji})`, where :math:`W_{ij}` is the sum of the weights (1 if none are given) of all
+    edges from j to i. So an undirected graph may list each edge in one direction or in both, parallel edges add up,
+    and a directed graph is symmetrised. Self-loops and edges of weight 0 are left out.
+    """
+    weight = torch.ones(graph.num_edges) if edge_weight is None else edge_weight.detach()
+    check_weight(weight, graph.num_edges)
+    source, target = graph.edge_index.cpu().numpy()
+    data = np.where(source == target, 0.0, weight.cpu().double().numpy())
+    directed = coo_array((data, (target, source)), shape=(graph.num_nodes, graph.num_nodes)).tocsr()
+    symmetric = csr_array(directed.maximum(directed.T))
+    symmetric.eliminate_zeros()
+    return symmetric
+
+
+def normalized(matrix: csr_array, normalization: Normalization) -> csr_array:
+    """The Laplacian of a symmetric adjacency matrix."""
+    degree = matrix.sum(axis=1)
+    combinatorial = diags_array(degree) - matrix
+    if normalization is None:
+        return csr_array(combinatorial)
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+    if normalization == "rw":
+        return csr_array(diags_array(inverse) @ combinatorial)
+    root = diags_array(np.sqrt(inverse))
+    return csr_array(root @ combinatorial @ root)
