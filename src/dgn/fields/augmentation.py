@@ -110,7 +110,7 @@ def distort(
     owner = torch.zeros_like(target) if graph.batch is None else graph.batch[target]
     scale = strength * _mean_size(field, owner, graph.num_graphs)
     side = (source - target).sign().to(field).view(-1, *[1] * (field.dim() - 1))
-    return field + side * noise * scale
+    return torch.addcmul(field, side * noise, scale)
 
 
 def distort_potential(

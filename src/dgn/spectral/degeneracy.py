@@ -60,5 +60,5 @@ def random_rotations(gap: Tensor, generator: torch.Generator, tolerance: float =
     block = torch.where((together & alone[:, :, None]), 1.0, block)
     rotation, upper = torch.linalg.qr(block)
     # The sign of the diagonal makes QR unique, which makes the distribution uniform.
-    sign: Tensor = torch.where(torch.diagonal(upper, dim1=1, dim2=2) < 0, -1.0, 1.0)[:, None, :]
-    return sign * rotation
+    flip = torch.diagonal(upper, dim1=1, dim2=2) < 0
+    return torch.where(flip[:, None, :], -rotation, rotation)
