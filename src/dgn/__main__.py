@@ -5,7 +5,7 @@ import torch
 import dgn
 
 # The heavy atoms of caffeine and its bonds.
-ATOMS = "C N C N C C C O N C O N C C".split()
+ATOMS = "CNCNCCCONCONCC"
 BONDS = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (6, 8), (8, 9), (9, 10), (9, 11), (11, 12)]
 BONDS += [(8, 13), (5, 1), (11, 4)]
 ELECTRONEGATIVITY = {"C": 2.55, "N": 3.04, "O": 3.44}
