@@ -8,7 +8,7 @@ from torch import Tensor
 from dgn.fields.calculus import inner_product, row_norm
 from dgn.fields.normalization import divide, normalize
 from dgn.graph import as_graph
-from dgn.graph.checks import check_option, check_rows
+from dgn.graph.checks import check_finite, check_option, check_rows
 
 
 def reflect(field: Tensor) -> Tensor:
@@ -55,7 +55,13 @@ def rotate(
     """
     check_option("collinear", collinear, ("raise", "keep"))
     graph = as_graph(edge_index, num_nodes)
+    check_rows("first", first, graph.num_edges, "edge")
     check_rows("second", second, graph.num_edges, "edge")
+    theta = torch.as_tensor(angle, dtype=first.dtype, device=first.device)
+    if theta.dim():
+        check_rows("angle", theta, graph.num_nodes, "node")
+        theta = theta.view(-1, *[1] * (first.dim() - 1))
+    check_finite("angle", theta)
     unit_1 = normalize(first, graph, p=2)
     unit_2 = normalize(second, graph, p=2)
     cosine = inner_product(unit_1, unit_2, graph)
@@ -65,14 +71,15 @@ def rotate(
     plane = (length_1 > 0) & (sine > torch.finfo(sine.dtype).eps ** 0.5)
     if collinear == "raise":
         _refuse(~plane & ((length_1 > 0) | (length_2 > 0)))
-    theta = torch.as_tensor(angle, dtype=first.dtype, device=first.device)
-    theta = theta.view(-1, *[1] * (first.dim() - 1)) if theta.dim() else theta
     alpha = torch.atan2(sine, cosine)
     perpendicular = divide(rest, sine[graph.target])
 
     def turned(unit: Tensor, turn: Tensor) -> Tensor:
         cos, sin = (value.expand_as(alpha)[graph.target] for value in (turn.cos(), turn.sin()))
-        return torch.where(plane[graph.target], cos * unit_1 + sin * perpendicular, unit)
+        rotated = cos * unit_1 + sin * perpendicular
+        # Rows are of unit length: what is left of a component that should vanish is rounding.
+        rotated = torch.where(rotated.detach().abs() > 4 * torch.finfo(rotated.dtype).eps, rotated, 0.0)
+        return torch.where(plane[graph.target], rotated, unit)
 
     return turned(unit_1, theta), turned(unit_2, theta + alpha)
 
@@ -103,6 +110,7 @@ def distort(
     """
     graph = as_graph(edge_index, None, batch) if batch is None else as_graph(edge_index, len(batch), batch)
     check_rows("field", field, graph.num_edges, "edge")
+    _check_strength(strength)
     source, target = graph.edge_index
     pair = torch.minimum(source, target) * graph.num_nodes + torch.maximum(source, target)
     pairs, which = torch.unique(pair, return_inverse=True)
@@ -128,10 +136,16 @@ def distort_potential(
     [1.0, 1.0, 1.0]
     """
     check_rows("potential", potential, potential.size(0), "node")
+    _check_strength(strength)
     owner = torch.zeros(len(potential), dtype=torch.long, device=potential.device) if batch is None else batch
     count = int(owner.max()) + 1 if owner.numel() else 0
     noise = _uniform(len(potential), potential, generator)
     return potential + strength * noise * _mean_size(potential, owner, count)
+
+
+def _check_strength(strength: float) -> None:
+    if not 0 <= strength < float("inf"):
+        raise ValueError(f"strength: expected a finite number of 0 or more, got {strength}; 0.1 is mild, 1 is strong")
 
 
 def _uniform(rows: int, like: Tensor, generator: torch.Generator) -> Tensor:
@@ -147,9 +161,10 @@ def _mean_size(values: Tensor, owner: Tensor, count: int) -> Tensor:
 
 
 def _refuse(collinear: Tensor) -> None:
+    collinear = collinear.any(dim=1) if collinear.dim() == 2 else collinear
     if bool(collinear.any()):
         raise ValueError(
             "angle: expected fields that span a plane at every node, got collinear fields at "
-            f"{int(collinear.sum())} of {collinear.numel()} nodes (first: node {int(collinear.nonzero()[0, 0])}); "
+            f"{int(collinear.sum())} of {collinear.numel()} nodes (first: node {int(collinear.nonzero()[0])}); "
             "pass collinear='keep' to leave those nodes unrotated"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgn.graph import as_graph
+from dgn.graph import as_graph, graph_of_nodes
 from dgn.graph.checks import check_rows
 
 
@@ -46,7 +46,7 @@ def gradient(potential: Tensor, edge_index: Any) -> Tensor:
     """
     if not isinstance(potential, Tensor) or potential.dim() == 0:
         raise TypeError("potential: expected a tensor [N, K] or [N], one row per node; convert it with torch.as_tensor")
-    graph = as_graph(edge_index, potential.size(0))
+    graph = graph_of_nodes(edge_index, potential)
     check_rows("potential", potential, graph.num_nodes, "node")
     return potential[graph.source] - potential[graph.target]
 
@@ -113,17 +113,22 @@ def directional_derivative(x: Tensor, field: Tensor, edge_index: Any) -> Tensor:
     >>> directional_derivative(x, torch.tensor([[1.0], [-1.0], [1.0], [-1.0]]), edges).tolist()
     [[1.0], [3.0], [2.0]]
     """
-    graph = as_graph(edge_index, x.size(0))
+    graph = graph_of_nodes(edge_index, x)
     check_rows("x", x, graph.num_nodes, "node")
     check_rows("field", field, graph.num_edges, "edge")
     slope = gradient(x, graph)
-    along = field.reshape(graph.num_edges, -1)
-    return torch.stack([graph.sum_to_target(scale_rows(slope, weight)) for weight in along.unbind(1)], dim=1)
+    along = field[:, None] if field.dim() == 1 else field
+    return stack_columns([graph.sum_to_target(scale_rows(slope, weight)) for weight in along.unbind(1)], x)
 
 
 def scale_rows(values: Tensor, weight: Tensor) -> Tensor:
     """Multiply each row of ``values [R, ...]`` by its number in ``weight [R]``."""
     return values * weight.view(-1, *[1] * (values.dim() - 1))
+
+
+def stack_columns(columns: list[Tensor], like: Tensor) -> Tensor:
+    """Stack K signals shaped ``like`` [N, ...] into [N, K, ...], also for K = 0."""
+    return torch.stack(columns, dim=1) if columns else like.new_zeros(len(like), 0, *like.shape[1:])
 
 
 def magnitude(field: Tensor, p: int) -> Tensor:

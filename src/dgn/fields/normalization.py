@@ -5,7 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from dgn.fields.calculus import magnitude, power_norm, row_norm
+from dgn.fields.calculus import magnitude, power_norm
 from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_option, check_rows
 
@@ -44,23 +44,34 @@ def normalize(
     check_option("scope", scope, ("node", "graph"))
     graph = as_graph(edge_index, num_nodes, batch)
     check_rows("field", field, graph.num_edges, "edge")
-    clean = significant(field, graph)
     if scope == "node":
-        return divide(clean, row_norm(clean, graph, p=p)[graph.target])
+        return unit_rows(field, graph, p)
     if graph.batch is None:
         raise ValueError(
             "batch: expected the graph number of each node for scope='graph', got None; pass batch=data.batch, or "
             "zeros for a single graph"
         )
+    scaled = _scaled(field, graph)
     owner = graph.batch[graph.target]
-    total = field.new_zeros(graph.num_graphs, *field.shape[1:]).index_add(0, owner, magnitude(clean, p))
-    return divide(clean, power_norm(total, p)[owner])
+    total = field.new_zeros(graph.num_graphs, *field.shape[1:]).index_add(0, owner, magnitude(scaled, p))
+    return divide(scaled, power_norm(total, p)[owner])
+
+
+def unit_rows(field: Tensor, graph: Graph, p: int = 1) -> Tensor:
+    """``normalize`` at each node, for input that was checked before."""
+    scaled = _scaled(field, graph)
+    return divide(scaled, power_norm(graph.sum_to_target(magnitude(scaled, p)), p)[graph.target])
 
 
 def significant(field: Tensor, graph: Graph) -> Tensor:
     """Set to 0 what is rounding noise: up to 1e-8 of the largest component of the same direction in the graph."""
     size = field.detach().abs()
     return torch.where(size > EPSILON * graph.max_over_graph(size), field, 0.0)
+
+
+def _scaled(field: Tensor, graph: Graph) -> Tensor:
+    """The significant part in units of the largest component, whose squares neither vanish nor overflow."""
+    return divide(significant(field, graph), graph.max_over_graph(field.detach().abs()))
 
 
 def divide(field: Tensor, norm: Tensor) -> Tensor:

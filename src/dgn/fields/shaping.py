@@ -63,10 +63,15 @@ def harden(
     >>> harden(torch.tensor([0.5, -0.3, -0.2]), edges, 4, split=True).tolist()
     [1.0, -1.0, 0.0]
     """
-    if temperature is not None and not temperature > 0:
-        raise ValueError(f"temperature: expected a number above 0 or None, got {temperature}; None is the argmax")
+    if temperature is not None and not 0 < temperature < float("inf"):
+        raise ValueError(f"temperature: expected a finite number above 0, got {temperature}; None is the argmax")
     graph = as_graph(edge_index, num_nodes, batch)
     check_rows("field", field, graph.num_edges, "edge")
+    return hardened(field, graph, temperature, split)
+
+
+def hardened(field: Tensor, graph: Graph, temperature: float | None, split: bool = False) -> Tensor:
+    """``harden`` for input that was checked before."""
     clean = significant(field, graph)
     if not split:
         weight = _decide(clean.abs(), torch.ones_like(clean), graph, temperature)
@@ -91,11 +96,19 @@ def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
     check_rows("potential", potential, potential.size(0), "node")
     if component is None:
         component = torch.zeros(potential.size(0), dtype=torch.long, device=potential.device)
+    if component.shape != potential.shape[:1]:
+        raise ValueError(
+            f"component: expected the component of each of {len(potential)} nodes, got shape {list(component.shape)}; "
+            "dgn.directions gives it as .component"
+        )
     owner = component.view(-1, *[1] * (potential.dim() - 1)).expand_as(potential)
     count = int(component.max()) + 1 if component.numel() else 0
     largest = potential.new_zeros(count, *potential.shape[1:])
     largest = largest.scatter_reduce(0, owner, potential.abs(), reduce="amax")
-    return divide(potential, largest[component]).clamp(-1, 1).arcsin()
+    ratio = divide(potential, largest[component])
+    inner = ratio.abs() < 1
+    # The slope at the extremes is infinite: they are set apart, so that gradients stay finite.
+    return torch.where(inner, torch.where(inner, ratio, 0.0).arcsin(), ratio.sign() * (torch.pi / 2))
 
 
 def _decide(size: Tensor, among: Tensor, graph: Graph, temperature: float | None) -> Tensor:

@@ -21,6 +21,8 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise TypeError(f"edge_index: expected integers, got {edge_index.dtype}; convert it with edge_index.long()")
     edge_index = edge_index.long()
+    if torch.compiler.is_compiling() and num_nodes is not None:
+        return edge_index, num_nodes  # values cannot be looked at while tracing
     low, high = (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else (0, -1)
     if num_nodes is None:
         num_nodes = high + 1
@@ -29,7 +31,7 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     if low < 0 or high >= num_nodes:
         bad = int(((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0).nonzero()[0])
         raise ValueError(
-            f"edge_index: expected nodes 0 to {num_nodes - 1} (num_nodes={num_nodes}), got edge {bad} = "
+            f"edge_index: expected nodes from 0 to below num_nodes={num_nodes}, got edge {bad} = "
             f"({int(edge_index[0, bad])}, {int(edge_index[1, bad])}); raise num_nodes or remove the edge"
         )
     return edge_index, num_nodes
@@ -37,7 +39,7 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
 
 def check_finite(name: str, values: Tensor) -> None:
     """Refuse NaN and infinity."""
-    if not bool(torch.isfinite(values).all()):
+    if not torch.compiler.is_compiling() and not bool(torch.isfinite(values).all()):
         bad = [int(i) for i in (~torch.isfinite(values)).nonzero()[0]]
         raise ValueError(
             f"{name}: expected finite numbers, got {values[tuple(bad)].item()} at index {bad}; "
@@ -76,6 +78,7 @@ def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
     """Refuse an unknown option and name the nearest known one."""
     if value in options:
         return
-    near = get_close_matches(str(value), [str(option) for option in options], n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else "choose one of those"
+    by_text = {str(option).lower(): option for option in options}
+    near = get_close_matches(str(value).lower(), by_text, n=1)
+    remedy = f"did you mean {by_text[near[0]]!r}?" if near else "choose one of those"
     raise ValueError(f"{name}: expected one of {', '.join(map(repr, options))}, got {value!r}; {remedy}")

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 def components(adjacency: csr_array) -> NDArray[np.int64]:
     """Number the connected component of each node; components are numbered by their first node. [N]
 
-    Directions of edges do not matter, and an entry that is 0 is no edge.
+    Directions of edges do not matter; every stored entry is an edge.
 
     >>> components(csr_array(np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]]))).tolist()
     [0, 1, 0]

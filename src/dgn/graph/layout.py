@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from dgn.graph.checks import check_edge_index
@@ -13,7 +14,8 @@ class Layout(NamedTuple):
     """Edges grouped by one of their ends, as in a compressed sparse row matrix.
 
     The edges of node ``i`` are ``order[pointer[i] : pointer[i + 1]]``, as positions in ``edge_index``;
-    ``neighbor`` holds their other ends in the same order. The sort is stable.
+    ``neighbor`` holds their other ends in the same order. The sort is stable. ``order`` and ``neighbor`` are int32
+    where that is enough: kernels read them for every edge.
     """
 
     pointer: Tensor
@@ -76,6 +78,12 @@ class Graph:
         return _group(self.source, self.target, self.num_nodes)
 
     @cached_property
+    def place(self) -> Tensor:
+        """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
+        order, positions = self.by_source.order, torch.arange(self.num_edges, device=self.edge_index.device)
+        return torch.empty_like(order).index_copy(0, order.long(), positions.to(order.dtype))[self.by_target.order]
+
+    @cached_property
     def in_degree(self) -> Tensor:
         return self.by_target.pointer.diff()
 
@@ -106,11 +114,17 @@ def as_graph(edge_index: Any, num_nodes: int | None = None, batch: Tensor | None
     4
     """
     if isinstance(edge_index, Graph):
+        if num_nodes not in (None, edge_index.num_nodes):
+            raise ValueError(
+                f"num_nodes: expected {edge_index.num_nodes}, as the Graph has, got {num_nodes}; leave it out"
+            )
         return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch)
     if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
         data = edge_index
         return as_graph(data.edge_index, data.num_nodes, getattr(data, "batch", None) if batch is None else batch)
     edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
+    if batch is not None and not isinstance(batch, Tensor):
+        raise TypeError(f"batch: expected a tensor [N], got {type(batch).__name__}; convert it with torch.as_tensor")
     if batch is not None and (batch.shape != (num_nodes,) or batch.is_floating_point() or bool((batch < 0).any())):
         raise ValueError(
             f"batch: expected the graph number (0 or more) of each of {num_nodes} nodes, got {batch.dtype} of shape "
@@ -119,11 +133,16 @@ def as_graph(edge_index: Any, num_nodes: int | None = None, batch: Tensor | None
     return Graph(edge_index, num_nodes, batch)
 
 
+def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
+    """The graph of node values: a bare ``edge_index`` has as many nodes as there are rows."""
+    return as_graph(edge_index, len(nodes) if isinstance(edge_index, Tensor) else None)
+
+
 def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
-    order = end.argsort(stable=True)
-    pointer = end.new_zeros(num_nodes + 1)
-    pointer[1:] = end.bincount(minlength=num_nodes).cumsum(0)
-    return Layout(pointer, order, other[order])
+    sorted_end, order = end.sort(stable=True)
+    pointer = torch.searchsorted(sorted_end, torch.arange(num_nodes + 1, device=end.device))
+    index = torch.int32 if max(len(end), num_nodes) < 2**31 else torch.int64
+    return Layout(pointer, order.to(index), other[order].to(index))
 
 
 def _largest(values: Tensor, index: Tensor, size: int) -> Tensor:

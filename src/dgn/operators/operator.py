@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dgn.fields.calculus import scale_rows
+from dgn.fields.calculus import scale_rows, stack_columns
 from dgn.graph import Graph
 from dgn.graph.checks import check_rows
 
@@ -39,7 +39,7 @@ class Operator:
             self.graph.sum_to_target(scale_rows(messages, edge)) + scale_rows(x, node)
             for edge, node in zip(self.edge_weight.unbind(1), self.self_weight.unbind(1), strict=True)
         ]
-        return torch.stack(columns, dim=1) if columns else x.new_zeros(len(x), 0, *x.shape[1:])
+        return stack_columns(columns, x)
 
     def __len__(self) -> int:
         return self.edge_weight.size(1)

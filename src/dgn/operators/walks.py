@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dgn.fields import backward_field, forward_field, normalize
+from dgn.fields.calculus import stack_columns
 from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_rows
 from dgn.operators.operator import Operator
@@ -41,7 +42,7 @@ class Walks:
         for word in self.words:
             if word:
                 walked[word] = self._step(word[-1], walked[word[:-1]])
-        return torch.stack([walked[word] for word in self.words], dim=1)
+        return stack_columns([walked[word] for word in self.words], x)
 
     def _step(self, step: int, x: Tensor) -> Tensor:
         column = 2 * (abs(step) - 1) + (step < 0)
@@ -85,7 +86,7 @@ def walks(
         raise ValueError(f"radius: expected 0 or more steps, got {radius}; radius=1 is one step along each field")
     graph = as_graph(edge_index, num_nodes)
     check_rows("fields", fields, graph.num_edges, "edge")
-    fields = fields.reshape(graph.num_edges, -1) if fields.dim() == 1 else fields
+    fields = fields[:, None] if fields.dim() == 1 else fields
     words = _words(fields.size(1), radius, permutations, permutations if identity is None else identity)
     return Walks(_steps(fields if p is None else normalize(fields, graph, p=p), graph), words)
 

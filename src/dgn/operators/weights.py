@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dgn.fields import backward_field, forward_field, normalize
-from dgn.fields.normalization import divide, significant
+from dgn.fields.normalization import divide, significant, unit_rows
 from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_option, check_rows
 from dgn.operators.operator import Operator
@@ -48,15 +48,10 @@ def smoothing(
     [[0.0, 1.0, 0.0], [0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]
     """
     graph, field = _prepare(field, edge_index, num_nodes, balance, padding, scope, batch)
-    if padding == "zero":
-        forward, backward = _sides(field, graph)
-        weight = (forward + backward.abs()) / 2
-    elif balance == "center":
-        forward, backward = _sides(field, graph)
-        weight = normalize(forward + backward.abs(), graph)
-    else:
-        weight = normalize(field, graph, scope=scope).abs()
-    return Operator(graph, weight, weight.new_zeros(graph.num_nodes, weight.size(1)))
+    if scope == "graph":
+        weight = normalize(field, graph, scope="graph").abs()
+        return Operator(graph, weight, weight.new_zeros(graph.num_nodes, weight.size(1)))
+    return Operator(graph, *smoothing_weights(field, graph, balance, padding))
 
 
 def derivative(
@@ -92,16 +87,39 @@ def derivative(
     [[-1.0, 1.0, 0.0], [-0.25, -0.5, 0.75], [0.0, -1.0, 1.0]]
     """
     graph, field = _prepare(field, edge_index, num_nodes, balance, padding, scope, batch)
+    if scope == "graph":
+        weight = normalize(field, graph, scope="graph")
+        return Operator(graph, weight, -graph.sum_to_target(weight))
+    return Operator(graph, *derivative_weights(field, graph, balance, padding))
+
+
+def smoothing_weights(
+    field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None
+) -> tuple[Tensor, Tensor]:
+    """Edge and self weights of :func:`smoothing`, for input that was checked before. [E, K] and [N, K]"""
     if balance == "row" and padding is None:
-        weight = normalize(field, graph, scope=scope)
-        return Operator(graph, weight, -graph.sum_to_target(weight))
+        weight = unit_rows(field, graph).abs()
+    else:
+        forward, backward = _sides(field, graph)
+        both = forward + backward.abs()
+        weight = both / 2 if padding == "zero" else unit_rows(both, graph)
+    return weight, weight.new_zeros(graph.num_nodes, weight.size(1))
+
+
+def derivative_weights(
+    field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None
+) -> tuple[Tensor, Tensor]:
+    """Edge and self weights of :func:`derivative`, for input that was checked before. [E, K] and [N, K]"""
+    if balance == "row" and padding is None:
+        weight = unit_rows(field, graph)
+        return weight, -graph.sum_to_target(weight)
     forward, backward = _sides(field, graph)
+    weight = (forward + backward) / 2
+    node = -graph.sum_to_target(weight)
     if padding is None:
-        weight = (forward + backward) / 2
-        return Operator(graph, weight, -graph.sum_to_target(weight))
+        return weight, node
     one_sided = (graph.sum_to_target(forward) == 0) | (graph.sum_to_target(backward) == 0)
-    weight = torch.where(one_sided[graph.target], forward + backward, (forward + backward) / 2)
-    return Operator(graph, weight, torch.where(one_sided, 0.0, -graph.sum_to_target(weight)))
+    return torch.where(one_sided[graph.target], 2 * weight, weight), torch.where(one_sided, 0.0, node)
 
 
 def _prepare(
@@ -123,7 +141,7 @@ def _prepare(
         )
     graph = as_graph(edge_index, num_nodes, batch)
     check_rows("field", field, graph.num_edges, "edge")
-    return graph, field.reshape(graph.num_edges, -1) if field.dim() == 1 else field
+    return graph, field[:, None] if field.dim() == 1 else field
 
 
 def _sides(field: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:

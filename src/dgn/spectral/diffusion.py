@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import expm_multiply
 from torch import Tensor
 
-from dgn.graph import as_graph
+from dgn.graph import graph_of_nodes
 from dgn.graph.checks import check_option, check_rows
-from dgn.spectral.laplacian import adjacency, normalized
+from dgn.spectral.laplacian import adjacency, normalized, weighted_graph
 
 LARGEST_DENSE = 2000  # nodes; above, the exponential is applied to the wanted rows instead of being formed
 
@@ -39,8 +39,13 @@ def heat_kernel(
     """
     if not 0 <= time < float("inf"):
         raise ValueError(f"time: expected a finite number of 0 or more, got {time}; heat does not flow backwards")
-    graph = as_graph(edge_index, num_nodes)
+    graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     start = np.arange(graph.num_nodes) if sources is None else sources.cpu().numpy()
+    if len(start) and not 0 <= start.min() <= start.max() < graph.num_nodes:
+        raise ValueError(
+            f"sources: expected nodes 0 to {graph.num_nodes - 1}, got {start.min()} to {start.max()}; name nodes of "
+            "the graph"
+        )
     matrix = adjacency(graph, edge_weight)
     exponential = _by_eigenvectors if graph.num_nodes <= LARGEST_DENSE else _by_action
     return torch.from_numpy(exponential(matrix, time, start)).to(graph.edge_index.device)
@@ -69,7 +74,7 @@ def diffusion_distance(
     [[0.0, 1.414], [1.414, 0.0]]
     """
     check_option("measure", measure, ("uniform", "degree"))
-    graph = as_graph(edge_index, num_nodes)
+    graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     kernel = heat_kernel(graph, time=time, sources=sources, edge_weight=edge_weight)
     if measure == "degree":
         degree = torch.from_numpy(np.asarray(adjacency(graph, edge_weight).sum(axis=1))).to(kernel)
@@ -82,7 +87,7 @@ def gradient_step(potential: Tensor, edge_index: Any) -> Tensor:
     r"""The node reached from each node by one step along the gradient of each potential.
 
     From x the step leads to the neighbour z (with an edge z -> x) of largest :math:`\phi(z) - \phi(x)`, the one with
-    the lowest number among equals; a node without neighbours stays.
+    the lowest number among equals; a self-loop makes a node its own neighbour; a node without neighbours stays.
 
     Shapes:
         ``potential`` [N, K] or [N]; returns node numbers of the same shape.
@@ -90,9 +95,9 @@ def gradient_step(potential: Tensor, edge_index: Any) -> Tensor:
     >>> gradient_step(torch.tensor([0.0, 1.0, 3.0]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).tolist()
     [1, 2, 1]
     """
-    graph = as_graph(edge_index, potential.size(0))
+    graph = graph_of_nodes(edge_index, potential)
     check_rows("potential", potential, graph.num_nodes, "node")
-    flat = potential.reshape(graph.num_nodes, -1)
+    flat = potential[:, None] if potential.dim() == 1 else potential
     rise = flat[graph.source]
     target = graph.target[:, None].expand_as(rise)
     highest = flat.new_full(flat.shape, -torch.inf).scatter_reduce(0, target, rise, reduce="amax")

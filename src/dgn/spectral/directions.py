@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from dgn.graph import as_graph
 from dgn.graph.checks import check_option
 from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
 from dgn.spectral.dense import Solution, solve_dense
-from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized
+from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized, weighted_graph
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.sparse import GUARD, solve_sparse
 
@@ -91,12 +90,10 @@ def directions(
     >>> d.eigenvalues.round(decimals=6).tolist(), d.sign_decided.tolist()
     ([[1.0, 3.0]], [[False, True]])
     """
-    if k < 1:
+    if not isinstance(k, int) or k < 1:
         raise ValueError(f"k: expected the number of directions, 1 or more, got {k}; k=2 is a good start")
     check_option("normalization", normalization, NORMALIZATIONS)
-    graph = as_graph(edge_index, num_nodes)
-    if edge_weight is None:
-        edge_weight = getattr(edge_index, "edge_weight", None)
+    graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     matrix = adjacency(graph, edge_weight)
     label = components(matrix)
     sizes = np.bincount(label)

@@ -41,7 +41,7 @@ def laplacian(
     [[1.0, -1.0, 0.0], [-0.5, 1.0, -0.5], [0.0, -1.0, 1.0]]
     """
     check_option("normalization", normalization, NORMALIZATIONS)
-    graph = as_graph(edge_index, num_nodes)
+    graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     matrix = coo_array(normalized(adjacency(graph, edge_weight), normalization))
     dtype = torch.float64 if edge_weight is None else edge_weight.dtype
     return torch.sparse_coo_tensor(
@@ -53,6 +53,15 @@ def laplacian(
     ).coalesce()
 
 
+def weighted_graph(edge_index: Any, num_nodes: int | None, edge_weight: Tensor | None) -> tuple[Graph, Tensor | None]:
+    """The checked graph and its weights; those of a PyG ``Data`` are used unless others are given."""
+    weight = getattr(edge_index, "edge_weight", None) if edge_weight is None else edge_weight
+    graph = as_graph(edge_index, num_nodes)
+    if weight is not None:
+        check_weight(weight, graph.num_edges)
+    return graph, weight
+
+
 def adjacency(graph: Graph, edge_weight: Tensor | None = None) -> csr_array:
     r"""The symmetric adjacency matrix from which every Laplacian is made, float64, on the CPU.
 
@@ -61,7 +70,6 @@ def adjacency(graph: Graph, edge_weight: Tensor | None = None) -> csr_array:
     and a directed graph is symmetrised. Self-loops and edges of weight 0 are left out.
     """
     weight = torch.ones(graph.num_edges) if edge_weight is None else edge_weight.detach()
-    check_weight(weight, graph.num_edges)
     source, target = graph.edge_index.cpu().numpy()
     data = np.where(source == target, 0.0, weight.cpu().double().numpy())
     directed = coo_array((data, (target, source)), shape=(graph.num_nodes, graph.num_nodes)).tocsr()

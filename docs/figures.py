@@ -1,0 +1,243 @@
+"""Draw the figures of the documentation into docs/figures: ``python docs/figures.py``."""
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor
+
+import dgn
+
+FOLDER = Path(__file__).parent / "figures"
+INK = "#2b2d33"
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titlepad": 8,
+    "text.color": INK,
+    "mathtext.fontset": "dejavusans",
+    "figure.constrained_layout.h_pad": 0.1,
+}
+SIGNED = "PuOr"  # negative is brown, positive violet: told apart without red and green
+Points = NDArray[np.float64]
+
+
+def undirected(pairs: Iterable[tuple[int, int]]) -> Tensor:
+    """Each pair in both directions, ``[2, E]``."""
+    one_way = torch.tensor(list(pairs)).T
+    return torch.cat([one_way, one_way.flip(0)], dim=1)
+
+
+def grid(width: int, height: int) -> tuple[Tensor, Points]:
+    """The edges and the coordinates of a grid; node ``x + width * y`` lies at (x, y)."""
+    nodes = [(x, y) for y in range(height) for x in range(width)]
+    right = [(x + width * y, x + 1 + width * y) for x, y in nodes if x + 1 < width]
+    up = [(x + width * y, x + width * (y + 1)) for x, y in nodes if y + 1 < height]
+    return undirected(right + up), np.array(nodes, dtype=float)
+
+
+def molecule() -> tuple[Tensor, Points]:
+    """Two fused rings of six with a chain of three and one of one atom, drawn as chemists draw them."""
+    corner = [(math.cos(a), math.sin(a)) for a in (math.pi / 6 + n * math.pi / 3 for n in range(6))]
+    left = [(x - math.cos(math.pi / 6), y) for x, y in corner]
+    right = [(x + math.cos(math.pi / 6), y) for x, y in corner]
+    ring = [*left, right[0], right[1], right[4], right[5]]  # left[0] and left[5] are shared
+    step = math.cos(math.pi / 6)
+    chain = [(ring[6][0] + step, 1.0), (ring[6][0] + 2 * step, 0.5), (ring[6][0] + 3 * step, 1.0)]
+    single = [(ring[2][0] - step, 1.0)]
+    bonds = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 7), (7, 6), (6, 9), (9, 8), (8, 5)]
+    bonds += [(6, 10), (10, 11), (11, 12), (2, 13)]
+    return undirected(bonds), np.array(ring + chain + single)
+
+
+def clean(axes: Axes, title: str, position: Points | None = None, margin: float = 0.6) -> None:
+    axes.set_title(title)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    if position is not None:
+        low, high = position.min(axis=0) - margin, position.max(axis=0) + margin
+        axes.set_xlim(low[0], high[0])
+        axes.set_ylim(low[1], high[1])
+
+
+def draw_edges(axes: Axes, edges: Tensor, position: Points) -> None:
+    lines = position[edges.T.numpy()]
+    axes.add_collection(LineCollection(list(lines), colors="#d4d6db", linewidths=1.2, zorder=1))
+
+
+def draw_nodes(axes: Axes, position: Points, potential: Tensor, size: float = 90) -> None:
+    limit = float(potential.abs().max())
+    look: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.8, "zorder": 3}
+    axes.scatter(position[:, 0], position[:, 1], size, potential, cmap=SIGNED, vmin=-limit, vmax=limit, **look)
+
+
+def draw_flow(axes: Axes, edges: Tensor, position: Points, potential: Tensor) -> None:
+    """One arrow per undirected edge, uphill; its width is the mean weight that its two ends give it."""
+    field = dgn.normalize(dgn.gradient(potential, edges), edges, len(position))
+    half = edges.size(1) // 2
+    width = (field[:half].abs() + field[half:].abs()) / 2
+    for (j, i), size, value in zip(edges[:, :half].T.tolist(), width.tolist(), field[:half].tolist(), strict=True):
+        start, end = (i, j) if value > 0 else (j, i)  # the field at i towards j is positive where j is higher
+        if size > 0:
+            axes.annotate("", position[end], position[start], arrowprops=arrow(size), zorder=2)
+
+
+def arrow(size: float) -> dict[str, Any]:
+    """An arrow between two nodes for a weight in [0, 1]."""
+    style = "-|>,head_length=0.45,head_width=0.2"
+    return {
+        "arrowstyle": style, "linewidth": 0.5 + 2.5 * size, "color": INK, "alpha": 0.25 + 0.75 * size,
+        "shrinkA": 6, "shrinkB": 6,
+    }  # fmt: skip
+
+
+def draw_directions(axes: Axes, edges: Tensor, position: Points, potential: Tensor, title: str) -> None:
+    clean(axes, title, position)
+    draw_edges(axes, edges, position)
+    draw_flow(axes, edges, position, potential)
+    draw_nodes(axes, position, potential)
+
+
+def two_directions(edges: Tensor, position: Points, size: tuple[float, float]) -> Figure:
+    found = dgn.directions(edges, len(position), k=2)
+    figure = Figure(figsize=size, layout="constrained")
+    for k, axes in enumerate(figure.subplots(1, 2), start=1):
+        title = rf"$\varphi_{k}$ and its field,  $\lambda_{k}$ = {found.eigenvalues[0, k - 1]:.3f}"
+        draw_directions(axes, edges, position, found.potential[:, k - 1], title)
+    return figure
+
+
+def matrices() -> Figure:
+    """The graph of a small example beside its two matrices."""
+    edges = undirected([(0, 1), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5)])
+    position = np.array([[0, 0.5], [1, 0.5], [1.8, 1.1], [1.8, -0.1], [2.8, -0.1], [3.8, -0.1]])
+    potential = dgn.directions(edges, 6, k=1).potential
+    field = dgn.gradient(potential, edges)
+    figure = Figure(figsize=(8.8, 3.2), layout="constrained")
+    axes = figure.subplots(1, 3, width_ratios=[1.35, 1, 1])
+    draw_directions(axes[0], edges, position, potential[:, 0], r"graph with $\varphi_1$ and its field")
+    for node, place in enumerate(position):
+        above = 8 if place[1] > 0 else -16
+        axes[0].annotate(str(node), place, xytext=(0, above), textcoords="offset points", ha="center")
+    heat_map(axes[1], dgn.smoothing(field, edges, 6).dense(), r"$B_{av}$")
+    heat_map(axes[2], dgn.derivative(field, edges, 6).dense(), r"$B_{dx}$")
+    return figure
+
+
+def heat_map(axes: Axes, matrix: Tensor, title: str) -> None:
+    axes.imshow(matrix, cmap=SIGNED, vmin=-1.2, vmax=1.2)
+    for (i, j), value in np.ndenumerate(matrix.numpy()):
+        if abs(value) > 1e-12:
+            text, color = f"{value:.2f}".replace("-", "\N{MINUS SIGN}"), "white" if abs(value) > 0.7 else INK
+            axes.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
+    axes.set_title(title)
+    axes.set_xlabel("from node j")
+    axes.set_ylabel("to node i")
+    axes.set_xticks(range(len(matrix)))
+    axes.set_yticks(range(len(matrix)))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def repeated(step: Callable[[Tensor], Tensor], x: Tensor, times: int) -> Tensor:
+    for _ in range(times):
+        x = step(x)[:, 0]
+    return x
+
+
+def filters() -> Figure:
+    """One signal on a grid under several operators."""
+    width, height, steps = 18, 14, 4
+    edges, position = grid(width, height)
+    x = torch.from_numpy(((np.abs(position - [9.0, 7.0]) <= [2.0, 2.0]).all(axis=1)).astype(float))
+    potential = dgn.directions(edges, len(x), k=2).potential
+    field = dgn.gradient(potential, edges)
+    diagonal = dgn.forward_field(dgn.gradient(torch.from_numpy(position @ [1.0, 0.8]), edges))
+    copy = dgn.harden(diagonal, edges, len(x))
+    derivative = dgn.derivative(field, edges, len(x))(x)
+    panels = [
+        ("signal x", x),
+        (r"$B_{av}(\nabla\varphi_1)\,x$", dgn.smoothing(field, edges, len(x))(x)[:, 0]),
+        (r"$B_{dx}(\nabla\varphi_1)\,x$", derivative[:, 0]),
+        (r"$B_{dx}(\nabla\varphi_2)\,x$", derivative[:, 1]),
+        ("forward along a diagonal, 4 times", repeated(dgn.smoothing(diagonal, edges, len(x)), x, steps)),
+        ("forward copy, 4 times", repeated(dgn.smoothing(copy, edges, len(x)), x, steps)),
+    ]
+    figure = Figure(figsize=(8.0, 4.8), layout="constrained")
+    for axes, (title, values) in zip(figure.subplots(2, 3).flat, panels, strict=True):
+        axes.imshow(values.view(height, width), cmap=SIGNED, vmin=-1.1, vmax=1.1, origin="lower")
+        clean(axes, title)
+    return figure
+
+
+def augmentation() -> Figure:
+    """The vector at each node of a grid, before and after."""
+    edges, position = grid(8, 6)
+    potential = dgn.directions(edges, len(position), k=2).potential
+    first, second = dgn.gradient(potential, edges).T
+    rotated = dgn.rotate(first, second, math.pi / 4, edges, len(position))[0]
+    edge_noise = dgn.distort(first, edges, 1.5, generator=torch.Generator().manual_seed(1))
+    node_noise = dgn.distort_potential(potential[:, 0], 0.3, generator=torch.Generator().manual_seed(1))
+    panels = [
+        (r"$\nabla\varphi_1$", first),
+        ("rotated by 45°", rotated),
+        ("noise on the edges", edge_noise),
+        ("noise on the potential", dgn.gradient(node_noise, edges)),
+    ]
+    figure = Figure(figsize=(8.6, 1.95), layout="constrained")
+    for axes, (title, field) in zip(figure.subplots(1, 4), panels, strict=True):
+        clean(axes, title, position, margin=0.8)
+        draw_edges(axes, edges, position)
+        draw_vectors(axes, edges, position, dgn.normalize(field, edges, len(position), p=2))
+    return figure
+
+
+def draw_vectors(axes: Axes, edges: Tensor, position: Points, field: Tensor) -> None:
+    """At each node the sum of its edges, each as long as the field on it."""
+    towards = torch.from_numpy(position[edges[0]] - position[edges[1]])
+    vector = dgn.divergence(field[:, None] * towards, edges, len(position)).numpy()
+    length = np.linalg.norm(vector, axis=1, keepdims=True)
+    vector = 0.75 * vector / np.maximum(length, 1e-9) * np.minimum(length, 1)
+    angle = np.arctan2(vector[:, 1], vector[:, 0])
+    axes.quiver(
+        *position.T, *vector.T, angle, cmap="twilight_shifted", clim=(-np.pi, np.pi), pivot="mid", angles="xy",
+        scale_units="xy", scale=1, width=0.012, zorder=2,
+    )  # fmt: skip
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "grid": lambda: two_directions(*grid(8, 6), size=(7.6, 3.2)),
+    "molecule": lambda: two_directions(*molecule(), size=(8.6, 2.2)),
+    "matrices": matrices,
+    "filters": filters,
+    "augmentation": augmentation,
+}
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write under a temporary name, then rename: a reader never sees half a picture."""
+    temporary = path.with_name(f".{path.name}.part")
+    figure.savefig(temporary, dpi=110, format="png", facecolor="white", metadata={"Software": None})
+    temporary.replace(path)
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    with mpl.rc_context(STYLE):
+        for name, draw in FIGURES.items():
+            path = FOLDER / f"{name}.png"
+            save(draw(), path)
+            print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Laws as assertions, small graphs and colour refinement: what is needed to test an operator of your own."""
+
+from dgn.testing.graphs import (
+    complete,
+    cycle,
+    disjoint_union,
+    edge_cases,
+    grid,
+    hypercube,
+    path,
+    random_graph,
+    star,
+)
+from dgn.testing.laws import (
+    assert_antisymmetric,
+    assert_batch_independent,
+    assert_derivative,
+    assert_linear,
+    assert_permutation_equivariant,
+    assert_reflection,
+    assert_same_eigenspace,
+    assert_smoothing,
+)
+from dgn.testing.refinement import same_to_weisfeiler_leman, weisfeiler_leman
+
+__all__ = [
+    "assert_antisymmetric",
+    "assert_batch_independent",
+    "assert_derivative",
+    "assert_linear",
+    "assert_permutation_equivariant",
+    "assert_reflection",
+    "assert_same_eigenspace",
+    "assert_smoothing",
+    "complete",
+    "cycle",
+    "disjoint_union",
+    "edge_cases",
+    "grid",
+    "hypercube",
+    "path",
+    "random_graph",
+    "same_to_weisfeiler_leman",
+    "star",
+    "weisfeiler_leman",
+]
