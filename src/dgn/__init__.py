@@ -1,5 +1,10 @@
 """Directional graph networks: vector fields on graphs, and networks that aggregate along them."""
 
+import importlib
+from types import ModuleType
+
+from dgn import nn
+from dgn.aggregation import average_log_degree
 from dgn.fields import (
     arcsine,
     backward_field,
@@ -31,6 +36,7 @@ __all__ = [
     "Walks",
     "arcsine",
     "as_graph",
+    "average_log_degree",
     "backward_field",
     "derivative",
     "diffusion_distance",
@@ -47,11 +53,21 @@ __all__ = [
     "heat_kernel",
     "inner_product",
     "laplacian",
+    "nn",
     "node_product",
     "normalize",
     "reflect",
     "rotate",
     "row_norm",
     "smoothing",
+    "testing",
+    "transforms",
     "walks",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import PyG and the testing tools only when they are used."""
+    if name in ("testing", "transforms"):
+        return importlib.import_module(f"dgn.{name}")
+    raise AttributeError(f"module 'dgn' has no attribute {name!r}")

@@ -1,0 +1,181 @@
+"""Aggregation in one pass against PyG's scatters and the memory floor, as ratios measured in one run.
+
+    python benchmarks/aggregation.py [--device cuda|cpu] [--out FILE.json]
+
+The mathematics is the same in every row: {mean, max, min, av1, dx1, dx2} of node features along two fields. The floor
+is the time to read every input once and write every output once at the measured copy bandwidth.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import PNAConv
+from torch_geometric.utils import scatter
+
+import dgn
+from dgn.aggregation import Messages, Weights, aggregate, make_plan
+
+NAMES = ("mean", "max", "min", "av1", "dx1", "dx2")
+
+
+def measure(function: Callable[[], object], device: str, repeats: int = 20) -> float:
+    """Median milliseconds of a call, after warm-up."""
+    for _ in range(3):
+        function()
+    times = []
+    for _ in range(repeats if device == "cuda" else 7):
+        if device == "cuda":
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            function()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end))
+        else:
+            start = time.perf_counter()
+            function()
+            times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def peak_memory(function: Callable[[], object], device: str) -> float:
+    """Peak MiB that a call takes beyond what was there before; 0 on the CPU, where nobody counts."""
+    if device != "cuda":
+        return 0.0
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    function()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 2**20
+
+
+def local_graph(nodes: int, degree: int, reach: int, device: str) -> Tensor:
+    """Edges from random neighbours within ``reach`` (all nodes: no locality), in random order."""
+    generator = torch.Generator().manual_seed(0)
+    target = torch.arange(nodes).repeat_interleave(degree)
+    source = (target + torch.randint(1, reach, target.shape, generator=generator)) % nodes
+    shuffled = torch.randperm(len(target), generator=generator)
+    return torch.stack([source, target])[:, shuffled].to(device)
+
+
+def scatters(x: Tensor, edge_index: Tensor, field: Tensor) -> Tensor:
+    """The same mathematics from PyG's parts; ``field`` is normalised already."""
+    source, target = edge_index
+    n, neighbors = x.size(0), x[source]
+    outputs = [scatter(neighbors, target, 0, n, reduce) for reduce in ("mean", "max", "min")]
+    outputs.append(scatter(neighbors * field[:, :1].abs(), target, 0, n, "sum"))
+    for k in range(2):
+        along = scatter(neighbors * field[:, k : k + 1], target, 0, n, "sum")
+        total = scatter(field[:, k], target, 0, n, "sum")
+        outputs.append((along - total[:, None] * x).abs())
+    return torch.stack(outputs, dim=1)
+
+
+def training(function: Callable[[Tensor], Tensor], x: Tensor, grad: Tensor) -> Callable[[], None]:
+    def step() -> None:
+        leaf = x.detach().requires_grad_()
+        function(leaf).backward(grad)
+
+    return step
+
+
+def bandwidth(device: str) -> float:
+    """Bytes per second of a large copy, read and write counted."""
+    source = torch.randn(2**28 if device == "cuda" else 2**25, device=device)
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / (measure(lambda: target.copy_(source), device) / 1e3)
+
+
+def floor_ms(x: Tensor, out: Tensor, weights: Weights, graph: dgn.Graph, rate: float) -> float:
+    layout = graph.by_target
+    read = x.nbytes + weights.edge.nbytes + weights.self.nbytes + layout.pointer.nbytes + layout.neighbor.nbytes
+    return 1e3 * (read + out.nbytes) / rate
+
+
+def compare(device: str, nodes: int, degree: int, channels: int, reach: int, rate: float) -> dict[str, float]:
+    """Milliseconds, MiB and ratios for one size."""
+    edge_index = local_graph(nodes, degree, reach, device)
+    graph, plan = dgn.as_graph(edge_index, nodes), make_plan(NAMES)
+    generator = torch.Generator().manual_seed(1)
+    field = dgn.normalize(torch.randn(edge_index.size(1), 2, generator=generator).to(device), graph)
+    x = torch.randn(nodes, channels, generator=generator).to(device)
+    weights = plan.compute_weights(field, graph)
+    graph.place  # noqa: B018 -- made before the clock starts, as it is once per graph
+
+    def ours(leaf: Tensor) -> Tensor:
+        return aggregate(plan, Messages(source=leaf), weights, graph)
+
+    def theirs(leaf: Tensor) -> Tensor:
+        return scatters(leaf, edge_index, field)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(theirs, dynamic=False) if device == "cuda" else theirs
+    with torch.no_grad():
+        out = ours(x)
+        torch.testing.assert_close(out, theirs(x), rtol=1e-4, atol=1e-4)
+        forward = [measure(lambda f=f: f(x), device) for f in (ours, theirs, compiled)]
+    grad = torch.randn(out.shape, device=device)
+    steps = [training(f, x, grad) for f in (ours, theirs, compiled)]
+    both = [measure(step, device) for step in steps]
+    memory = [peak_memory(step, device) for step in steps[:2]]
+    floor = floor_ms(x, out, weights, graph, rate)
+    return {
+        "nodes": nodes, "degree": degree, "channels": channels, "reach": reach,
+        "forward ms": forward[0], "forward / floor": forward[0] / floor, "forward vs PyG": forward[1] / forward[0],
+        "forward vs compiled": forward[2] / forward[0], "both ms": both[0], "both vs PyG": both[1] / both[0],
+        "both vs compiled": both[2] / both[0], "memory vs PyG": memory[0] / memory[1] if memory[1] else float("nan"),
+    }  # fmt: skip
+
+
+def isotropic(device: str, nodes: int, degree: int, channels: int) -> dict[str, float]:
+    """A whole layer with mean, max, min, std and three scalers against PyG's PNAConv."""
+    edge_index = local_graph(nodes, degree, 1000, device)
+    names, scalers = ["mean", "max", "min", "std"], ["identity", "amplification", "attenuation"]
+    theirs = PNAConv(channels, channels, names, scalers, deg=torch.bincount(torch.full((nodes,), degree))).to(device)
+    ours = dgn.nn.DGNConv(channels, channels, names, scalers, delta=2.5, message="complex").to(device)
+    x = torch.randn(nodes, channels, device=device)
+    graph = dgn.as_graph(edge_index, nodes)
+    grad = torch.randn(nodes, channels, device=device)
+    with torch.no_grad():
+        forward = [measure(lambda: ours(x, graph), device), measure(lambda: theirs(x, edge_index), device)]
+    steps = training(lambda leaf: ours(leaf, graph), x, grad), training(lambda leaf: theirs(leaf, edge_index), x, grad)
+    both = [measure(step, device) for step in steps]
+    memory = [peak_memory(step, device) for step in steps]
+    return {
+        "nodes": nodes, "channels": channels, "forward vs PNAConv": forward[1] / forward[0],
+        "both vs PNAConv": both[1] / both[0], "memory vs PNAConv": memory[0] / memory[1] if memory[1] else float("nan"),
+    }  # fmt: skip
+
+
+def table(rows: list[dict[str, float]]) -> str:
+    header = "| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0])
+    return "\n".join([header, *("| " + " | ".join(f"{value:.4g}" for value in row.values()) + " |" for row in rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
+    parser.add_argument("--out", type=Path, help="also write the numbers to this JSON file")
+    arguments = parser.parse_args()
+    device = arguments.device
+    rate = bandwidth(device)
+    print(f"{torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, torch {torch.__version__}, "
+          f"copy {rate / 1e9:.0f} GB/s")  # fmt: skip
+    sizes = [(200_000, 12, 128, 1000), (200_000, 12, 128, 200_000), (20_000, 12, 64, 1000)]
+    rows = [compare(device, *size, rate) for size in (sizes if device == "cuda" else sizes[2:])]
+    print(table(rows))
+    layer = isotropic(device, *((200_000, 12, 128) if device == "cuda" else (20_000, 12, 64)))
+    print(table([layer]))
+    if arguments.out:
+        arguments.out.write_text(json.dumps({"device": device, "copy bytes/s": rate, "rows": [*rows, layer]}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

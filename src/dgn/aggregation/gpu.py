@@ -1,0 +1,82 @@
+"""Launching the Triton kernels."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from dgn.aggregation.call import Call, Saved
+from dgn.aggregation.gpu_backward import gradient_of_messages, sum_segments
+from dgn.aggregation.gpu_forward import aggregate_nodes
+from dgn.aggregation.plan import Code
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def forward(call: Call) -> Saved:
+    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter)."""
+    saved = Saved(*call.empty_outputs())
+    unused = call.pointer
+    shape = _shape(call.example, call.neighbor, call.num_nodes)
+    if saved.out.numel():
+        aggregate_nodes[shape.pop("grid")](
+            _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
+            _or(call.node, unused), call.weight, call.self_weight, call.pointer, call.neighbor,
+            *saved, call.example.size(1),
+            A=len(call.codes), NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
+            SAVE=call.save, **_constants(call), **shape,
+        )  # fmt: skip
+    return saved
+
+
+def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node."""
+    edge_grad, source_grad, target_grad, node_grad = call.empty_gradients()
+    unused = call.pointer
+    shape = _shape(call.example, call.neighbor, call.num_nodes)
+    if grad.numel():
+        gradient_of_messages[shape.pop("grid")](
+            grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
+            call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
+            call.order if call.source is None else call.place, *saved[1:], edge_grad, target_grad, node_grad,
+            call.example.size(1), A=len(call.codes), **_constants(call), **shape,
+        )  # fmt: skip
+    if source_grad.numel():
+        shape = _shape(call.example, call.neighbor, source_grad.size(0))
+        sum_segments[shape.pop("grid")](edge_grad, call.source_pointer, source_grad, call.example.size(1), **shape)
+    return edge_grad, source_grad, target_grad, node_grad
+
+
+def _constants(call: Call) -> dict[str, Any]:
+    return {
+        "CODES": tuple(call.codes),
+        "COLUMNS": tuple(call.columns),
+        "W": call.weight.size(1),
+        "NEED_VAR": call.needs(Code.VAR, Code.STD),
+        "NEED_MAX": call.needs(Code.MAX),
+        "NEED_MIN": call.needs(Code.MIN),
+        "HAS_SOURCE": call.source is not None,
+        "HAS_TARGET": call.target is not None,
+        "HAS_TABLE": call.table is not None,
+        "HAS_SELF": call.has_self,
+    }
+
+
+def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
+    """Grid and blocks: one warp per node and 128 channels, as many edges at once as a node has on average."""
+    channels = example.size(1)
+    block_c = min(128, triton.next_power_of_2(max(channels, 1)))
+    degree = neighbor.size(0) // max(num_nodes, 1)
+    return {
+        "grid": (num_nodes, triton.cdiv(channels, block_c)),
+        "ACC": tl.float64 if example.dtype == torch.float64 else tl.float32,
+        "BLOCK_C": block_c,
+        "BLOCK_E": 4 if degree <= 4 else 8,
+        "num_warps": 1,
+    }
+
+
+def _or(tensor: Tensor | None, unused: Tensor) -> Tensor:
+    return unused if tensor is None else tensor

@@ -1,0 +1,126 @@
+"""The way back on the GPU (Triton): gradients of messages by target, then summed by source. No atomic additions."""
+
+import triton
+import triton.language as tl
+
+from dgn.aggregation.gpu_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, load_messages
+
+
+@triton.jit
+def directional_gradient(grad, sign, i, channels, inside, num_channels, COLUMN: tl.constexpr,
+                         CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+                         ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
+    """Gradient of one directional sum, before the absolute value."""
+    total = tl.zeros([BLOCK_C], ACC)
+    for a in tl.static_range(A):
+        if CODES[a] >= SIGNED:
+            if COLUMNS[a] == COLUMN:
+                g = tl.load(grad + (i * A + a) * num_channels + channels, mask=inside, other=0.0).to(ACC)
+                if CODES[a] == ABSOLUTE:
+                    g *= tl.load(sign + (i * W + COLUMN) * num_channels + channels, mask=inside, other=0).to(ACC)
+                total += g
+    return total
+
+
+@triton.jit
+def isotropic_gradients(grad, out, i, channels, inside, num_channels, count, CODES: tl.constexpr,
+                        A: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
+    """Gradients of the rest: constant over edges, factor of (m - mean), and those of the largest and the smallest."""
+    constant, slope = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
+    at_largest, at_smallest = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
+    for a in tl.static_range(A):
+        if CODES[a] < SIGNED:
+            here = (i * A + a) * num_channels + channels
+            g = tl.load(grad + here, mask=inside, other=0.0).to(ACC)
+            if CODES[a] == SUM:
+                constant += g
+            elif CODES[a] == MEAN:
+                constant += g / count
+            elif CODES[a] == MAX:
+                at_largest += g
+            elif CODES[a] == MIN:
+                at_smallest += g
+            elif CODES[a] == VAR:
+                slope += 2.0 * g / count
+            elif CODES[a] == STD:
+                deviation = tl.load(out + here, mask=inside, other=0.0).to(ACC)
+                slope += tl.where(deviation > 0, g / (tl.where(deviation > 0, deviation, 1.0) * count), 0.0)
+    return constant, slope, at_largest, at_smallest
+
+
+@triton.jit
+def gradient_of_messages(
+    grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place,
+    at_max, at_min, sign, average, edge_grad, target_grad, node_grad, num_channels,
+    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+    NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
+    HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr,
+    ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts."""
+    i = tl.program_id(0).to(tl.int64)
+    channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = channels < num_channels
+    here = i * num_channels + channels
+    begin, end = tl.load(pointer + i), tl.load(pointer + i + 1)
+    count = tl.maximum(end - begin, 1).to(ACC)
+    constant, slope, of_largest, of_smallest = isotropic_gradients(
+        grad, out, i, channels, inside, num_channels, count, CODES, A, ACC, BLOCK_C)  # fmt: skip
+    along = ()
+    itself = tl.zeros([BLOCK_C], ACC)
+    for column in tl.static_range(W):
+        g = directional_gradient(grad, sign, i, channels, inside, num_channels, column, CODES, COLUMNS, A, W, ACC,
+                                 BLOCK_C)  # fmt: skip
+        along = along + (g,)
+        if HAS_SELF:
+            itself += tl.load(self_weight + i * W + column).to(ACC) * g
+    base, mean = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
+    if NEED_VAR:
+        mean = tl.load(average + here, mask=inside, other=0.0).to(ACC)
+        if HAS_TARGET:
+            base += tl.load(target + here, mask=inside, other=0.0).to(ACC)
+    place_max, place_min = tl.full([BLOCK_C], -1, tl.int32), tl.full([BLOCK_C], -1, tl.int32)
+    if NEED_MAX:
+        place_max = tl.load(at_max + here, mask=inside, other=-1)
+    if NEED_MIN:
+        place_min = tl.load(at_min + here, mask=inside, other=-1)
+    total = tl.zeros([BLOCK_C], ACC)
+    for start in range(begin, end, BLOCK_E):
+        slots = start + tl.arange(0, BLOCK_E)
+        live = slots < end
+        g = tl.zeros([BLOCK_E, BLOCK_C], ACC) + constant[None, :]
+        if NEED_VAR:
+            m = load_messages(source, table, row, neighbor, slots, live, base, channels, inside, num_channels,
+                              HAS_SOURCE, HAS_TABLE)  # fmt: skip
+            g += slope[None, :] * (m - mean[None, :])
+        offset = (slots - begin).to(tl.int32)[:, None]
+        if NEED_MAX:
+            g += tl.where(offset == place_max[None, :], of_largest[None, :], 0.0)
+        if NEED_MIN:
+            g += tl.where(offset == place_min[None, :], of_smallest[None, :], 0.0)
+        for column in tl.static_range(W):
+            w = tl.load(weight + slots.to(tl.int64) * W + column, mask=live, other=0.0).to(ACC)
+            g += w[:, None] * along[column][None, :]
+        total += tl.sum(tl.where(live[:, None], g, 0.0), axis=0)
+        to = tl.load(place + slots, mask=live, other=0).to(tl.int64)
+        tl.store(edge_grad + to[:, None] * num_channels + channels[None, :], g, mask=live[:, None] & inside[None, :])
+    if HAS_TARGET:
+        tl.store(target_grad + here, total, mask=inside)
+    if HAS_SELF:
+        tl.store(node_grad + here, itself, mask=inside)
+
+
+@triton.jit
+def sum_segments(values, pointer, out, num_channels, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Sum rows ``pointer[i]`` to ``pointer[i + 1]`` of ``values`` into row i of ``out``."""
+    i = tl.program_id(0).to(tl.int64)
+    channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = channels < num_channels
+    begin, end = tl.load(pointer + i), tl.load(pointer + i + 1)
+    total = tl.zeros([BLOCK_C], ACC)
+    for start in range(begin, end, BLOCK_E):
+        slots = start + tl.arange(0, BLOCK_E)
+        mask = (slots < end)[:, None] & inside[None, :]
+        address = values + slots.to(tl.int64)[:, None] * num_channels + channels[None, :]
+        total += tl.sum(tl.load(address, mask=mask, other=0.0).to(ACC), axis=0)
+    tl.store(out + i * num_channels + channels, total, mask=inside)

@@ -1,0 +1,148 @@
+"""One pass on the GPU (Triton): a program per target node reads each of its neighbours once."""
+
+import triton
+import triton.language as tl
+
+SUM, MEAN, MAX, MIN = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+VAR, STD, SIGNED, ABSOLUTE = tl.constexpr(4), tl.constexpr(5), tl.constexpr(6), tl.constexpr(7)
+SMALLEST_VARIANCE = tl.constexpr(1e-5)
+
+
+@triton.jit
+def load_messages(
+    source, table, row, neighbor, slots, live, base, channels, inside, num_channels,
+    HAS_SOURCE: tl.constexpr, HAS_TABLE: tl.constexpr,
+):  # fmt: skip
+    """Messages of a block of edges, [BLOCK_E, BLOCK_C]; ``base`` [BLOCK_C] is the part of the target."""
+    mask = live[:, None] & inside[None, :]
+    m = tl.zeros([slots.shape[0], channels.shape[0]], base.dtype) + base[None, :]
+    if HAS_SOURCE:
+        j = tl.load(neighbor + slots, mask=live, other=0).to(tl.int64)
+        m += tl.load(source + j[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(base.dtype)
+    if HAS_TABLE:
+        r = tl.load(row + slots, mask=live, other=0).to(tl.int64)
+        m += tl.load(table + r[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(base.dtype)
+    return m
+
+
+@triton.jit
+def grow_extreme(m, kept, offset, largest, place, SAVE: tl.constexpr):
+    """The largest message so far and its place among the edges of the node; the first of equals stays."""
+    candidate = tl.where(kept, m, float("-inf"))
+    if SAVE:
+        high, at = tl.max(candidate, axis=0, return_indices=True, return_indices_tie_break_left=True)
+        place = tl.where(high > largest, offset + at, place)
+    else:
+        high = tl.max(candidate, axis=0)
+    return tl.maximum(largest, high), place
+
+
+@triton.jit
+def load_itself(
+    source, node, base, here, inside, HAS_SOURCE: tl.constexpr, HAS_NODE: tl.constexpr, HAS_SELF: tl.constexpr
+):
+    """What stands for the node itself in a derivative."""
+    itself = tl.zeros_like(base)
+    if HAS_SELF:
+        if HAS_NODE:
+            itself += tl.load(node + here, mask=inside, other=0.0).to(base.dtype)
+        else:
+            itself += base
+            if HAS_SOURCE:
+                itself += tl.load(source + here, mask=inside, other=0.0).to(base.dtype)
+    return itself
+
+
+@triton.jit
+def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree):
+    """One output that no direction enters; 0 for a node without neighbours."""
+    count = tl.where(degree > 0, degree, 1.0)
+    value = total
+    if CODE == MEAN:
+        value = total / count
+    elif CODE == MAX:
+        value = tl.where(degree > 0, largest, 0.0)
+    elif CODE == MIN:
+        value = tl.where(degree > 0, -smallest, 0.0)
+    elif CODE == VAR:
+        value = variance
+    elif CODE == STD:
+        value = tl.where(variance > SMALLEST_VARIANCE, tl.sqrt(variance), 0.0)
+    return value
+
+
+@triton.jit
+def aggregate_nodes(
+    source, target, table, row, node, weight, self_weight, pointer, neighbor,
+    out, at_max, at_min, sign, average, num_channels,
+    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+    NEED_SUM: tl.constexpr, NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
+    HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_NODE: tl.constexpr,
+    HAS_SELF: tl.constexpr, SAVE: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """All outputs of one node and one block of channels."""
+    i = tl.program_id(0).to(tl.int64)
+    channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = channels < num_channels
+    here = i * num_channels + channels
+    begin, end = tl.load(pointer + i), tl.load(pointer + i + 1)
+    base = tl.zeros([BLOCK_C], ACC)
+    if HAS_TARGET:
+        base += tl.load(target + here, mask=inside, other=0.0).to(ACC)
+    total, shifted, squares = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
+    largest, smallest = tl.full([BLOCK_C], float("-inf"), ACC), tl.full([BLOCK_C], float("-inf"), ACC)
+    place_max, place_min = tl.full([BLOCK_C], -1, tl.int32), tl.full([BLOCK_C], -1, tl.int32)
+    pivot = tl.zeros([BLOCK_C], ACC)
+    if NEED_VAR:  # taken around the first message, so that a common offset does not cancel digits
+        slots = begin + tl.arange(0, 1)
+        first = load_messages(source, table, row, neighbor, slots, slots < end, base, channels, inside, num_channels,
+                              HAS_SOURCE, HAS_TABLE)  # fmt: skip
+        pivot = tl.sum(first, axis=0)
+    along = ()
+    for _ in tl.static_range(W):
+        along = along + (tl.zeros([BLOCK_C], ACC),)
+    for start in range(begin, end, BLOCK_E):
+        slots = start + tl.arange(0, BLOCK_E)
+        live = slots < end
+        kept = live[:, None]
+        m = load_messages(source, table, row, neighbor, slots, live, base, channels, inside, num_channels,
+                          HAS_SOURCE, HAS_TABLE)  # fmt: skip
+        if NEED_SUM:
+            total += tl.sum(tl.where(kept, m, 0.0), axis=0)
+        if NEED_VAR:
+            away = tl.where(kept, m - pivot[None, :], 0.0)
+            shifted += tl.sum(away, axis=0)
+            squares += tl.sum(away * away, axis=0)
+        offset = (start - begin).to(tl.int32)
+        if NEED_MAX:
+            largest, place_max = grow_extreme(m, kept, offset, largest, place_max, SAVE)
+        if NEED_MIN:
+            smallest, place_min = grow_extreme(-m, kept, offset, smallest, place_min, SAVE)
+        grown = ()
+        for column in tl.static_range(W):
+            w = tl.load(weight + slots.to(tl.int64) * W + column, mask=live, other=0.0).to(ACC)
+            grown = grown + (along[column] + tl.sum(w[:, None] * m, axis=0),)
+        along = grown
+    degree = (end - begin).to(ACC)
+    count = tl.where(degree > 0, degree, 1.0)
+    variance = tl.maximum(squares / count - (shifted / count) * (shifted / count), 0.0)
+    itself = load_itself(source, node, base, here, inside, HAS_SOURCE, HAS_NODE, HAS_SELF)
+    if SAVE and NEED_VAR:
+        tl.store(average + here, pivot + shifted / count, mask=inside)
+    if SAVE and NEED_MAX:
+        tl.store(at_max + here, place_max, mask=inside)
+    if SAVE and NEED_MIN:
+        tl.store(at_min + here, place_min, mask=inside)
+    for a in tl.static_range(A):
+        if CODES[a] < SIGNED:
+            value = isotropic(CODES[a], total, variance, largest, smallest, degree)
+        else:
+            value = along[COLUMNS[a]]
+            if HAS_SELF:
+                value += tl.load(self_weight + i * W + COLUMNS[a]).to(ACC) * itself
+            if CODES[a] == ABSOLUTE:
+                if SAVE:
+                    side = tl.where(value < 0, -1, tl.where(value > 0, 1, 0)).to(tl.int8)
+                    tl.store(sign + (i * W + COLUMNS[a]) * num_channels + channels, side, mask=inside)
+                value = tl.abs(value)
+        tl.store(out + (i * A + a) * num_channels + channels, value, mask=inside)

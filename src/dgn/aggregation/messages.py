@@ -1,0 +1,59 @@
+"""What flows along an edge: a sum of parts that are never added up in memory."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgn.graph import Graph
+
+
+class Messages(NamedTuple):
+    r"""The message :math:`m_{ij} = a_j + b_i + c_{ij}` from j to i, given by its parts; any may be missing.
+
+    A linear message function :math:`M(h_j, h_i, e_{ij}) = A h_j + B h_i + C e_{ij} + b` has this form, with N products
+    instead of E.
+
+    Shapes:
+        - ``source`` [N, C]: :math:`a`.
+        - ``target`` [N, C]: :math:`b`.
+        - ``table`` [R, C] and ``row`` [E]: :math:`c` is the row ``row[s]`` of the table for the edge at place s of the
+          order sorted by target. Without ``row`` the table has one row per edge, in the order of ``edge_index``.
+        - ``node`` [N, C]: what stands for the node itself in a derivative; by default its own message without an
+          edge, :math:`a_i + b_i`.
+    """
+
+    source: Tensor | None = None
+    target: Tensor | None = None
+    table: Tensor | None = None
+    row: Tensor | None = None
+    node: Tensor | None = None
+
+    def build(self, graph: Graph) -> Tensor:
+        """All messages, in the order sorted by target: [E, C]. What the kernels avoid."""
+        layout = graph.by_target
+        row = layout.order if self.row is None else self.row
+        return self._replace(row=row).gather(layout.neighbor, graph.target[layout.order])
+
+    def gather(self, source: Tensor, target: Tensor) -> Tensor:
+        """All messages between the given ends, whose rows of the table are ``row``: [E, C]."""
+        parts = []
+        if self.source is not None:
+            parts.append(self.source[source])
+        if self.target is not None:
+            parts.append(self.target[target])
+        if self.table is not None:
+            parts.append(self.table[self.row])
+        return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
+
+    def of_node(self) -> Tensor:
+        """What stands for the node itself in a derivative: [N, C]."""
+        if self.node is not None:
+            return self.node
+        parts = [part for part in (self.source, self.target) if part is not None]
+        if not parts:
+            raise ValueError(
+                "node: expected what stands for the node itself in a derivative (dx), got messages with an edge part "
+                "only; pass node=, for example the node features"
+            )
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]

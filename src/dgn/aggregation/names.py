@@ -1,0 +1,80 @@
+"""Names of aggregators, parsed into what they mean."""
+
+import math
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
+_DIRECTIONAL = re.compile(r"(?P<kind>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<options>(?:-[a-z]+[0-9.]*)*)")
+_AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<options>.*)")
+
+
+@dataclass(frozen=True)
+class Directional:
+    """One directional sum: which field column, shaped how, weighted how.
+
+    ``hardening`` is ``None`` for the field as it is, infinity for the argmax, a number for a softmax at that
+    temperature. ``absolute`` takes the absolute value of the result, which makes a derivative blind to the sign of
+    the field.
+    """
+
+    kind: Literal["av", "dx", "fwd", "bwd"]
+    direction: int
+    balance: Literal["row", "center"] = "row"
+    padding: Literal["zero"] | None = None
+    hardening: float | None = None
+    absolute: bool = False
+
+
+def parse(name: str) -> str | Directional:
+    """Read one aggregator name; an isotropic one is returned as it is.
+
+    >>> parse("dx2-center-signed")
+    Directional(kind='dx', direction=2, balance='center', padding=None, hardening=None, absolute=False)
+    >>> parse("dir1-av") == parse("av1")
+    True
+    """
+    if name in ISOTROPIC:
+        return name
+    authors = _AUTHORS.fullmatch(name)
+    plain = f"{authors['kind'].replace('smooth', 'av')}{authors['direction']}{authors['options']}" if authors else name
+    match = _DIRECTIONAL.fullmatch(plain)
+    if match is None:
+        raise ValueError(_unknown(name))
+    options = match["options"].split("-")[1:]
+    return _with_options(name, match["kind"], int(match["direction"]), options)  # type: ignore[arg-type]
+
+
+def _with_options(
+    name: str, kind: Literal["av", "dx", "fwd", "bwd"], direction: int, options: list[str]
+) -> Directional:
+    known = {"hard": math.inf} | {o: float(o[4:]) for o in options if re.fullmatch(r"soft([0-9]*\.)?[0-9]+", o)}
+    hardening = [known.pop(option) for option in options if option in known]
+    flags = [option for option in options if option in ("center", "pad", "signed")]
+    allowed = {"av": {"center", "pad"}, "dx": {"center", "pad", "signed"}}.get(kind, set())
+    unread = len(options) - len(hardening) - len(flags)
+    if unread or len(hardening) > 1 or not set(flags) <= allowed or len(set(flags)) < len(flags):
+        raise ValueError(_unknown(name))
+    if hardening and not hardening[0] > 0:
+        raise ValueError(f"aggregator {name!r}: expected a temperature above 0, got {hardening[0]}; try {kind}1-soft10")
+    return Directional(
+        kind,
+        direction,
+        balance="center" if "center" in flags else "row",
+        padding="zero" if "pad" in flags else None,
+        hardening=hardening[0] if hardening else None,
+        absolute=kind == "dx" and "signed" not in flags,
+    )
+
+
+def _unknown(name: str) -> str:
+    examples = [*ISOTROPIC, "av1", "dx1", "fwd1", "bwd1", "dx1-signed", "av1-center", "dx1-center", "av1-pad"]
+    examples += ["dx1-pad", "dx1-hard", "av1-soft10"]
+    near = get_close_matches(name, examples, n=1, cutoff=0.4)
+    remedy = f"did you mean {near[0]!r}?" if near else "see docs/aggregators.md"
+    return (
+        f"aggregator {name!r}: expected one of {', '.join(ISOTROPIC)}, or av, dx, fwd or bwd with the number of a "
+        f"direction and options such as -center, -pad, -signed, -hard or -soft10; {remedy}"
+    )

@@ -1,0 +1,50 @@
+"""Degree scalers (eq. 12), one number per node and scaler."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dgn.graph.checks import check_option
+
+SCALERS = ("identity", "amplification", "attenuation")
+
+
+def degree_scalers(degree: Tensor, scalers: Sequence[str], delta: float, dtype: torch.dtype) -> Tensor:
+    r"""The scalers of each node: :math:`S(d, \alpha) = (\log(d + 1) / \delta)^\alpha`.
+
+    :math:`\alpha` is 0, 1 and -1 for ``identity``, ``amplification`` and ``attenuation``. A node without in-edges
+    aggregates to 0; its attenuation is set to 1 so that it stays finite.
+
+    Shapes:
+        ``degree`` [N]; returns [N, len(scalers)].
+
+    >>> degree_scalers(torch.tensor([0, 1]), ["amplification", "attenuation"], 0.6931, torch.float32).round().tolist()
+    [[0.0, 1.0], [1.0, 1.0]]
+    """
+    for scaler in scalers:
+        check_option("scaler", scaler, SCALERS)
+    amplification = torch.log(degree.to(dtype) + 1) / delta
+    attenuation = torch.where(degree > 0, 1 / torch.where(degree > 0, amplification, 1.0), 1.0)
+    by_name = {"identity": torch.ones_like(amplification), "amplification": amplification, "attenuation": attenuation}
+    return torch.stack([by_name[scaler] for scaler in scalers], dim=1)
+
+
+def average_log_degree(dataset: Iterable[Any]) -> float:
+    r"""The mean of :math:`\log(d + 1)` over all nodes of a training set: the :math:`\delta` of the scalers.
+
+    ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them.
+
+    >>> from torch_geometric.data import Data
+    >>> round(average_log_degree([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]), 4)
+    0.3466
+    """
+    total, nodes = 0.0, 0
+    for data in dataset:
+        degree = torch.bincount(data.edge_index[1], minlength=data.num_nodes)
+        total += float(torch.log(degree.double() + 1).sum())
+        nodes += data.num_nodes
+    if nodes == 0:
+        raise ValueError("dataset: expected at least one node, got none; pass the training graphs")
+    return total / nodes

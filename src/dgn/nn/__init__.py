@@ -1,0 +1,20 @@
+"""Layers and networks for PyG users."""
+
+from dgn.nn.conv import DGNConv
+from dgn.nn.edges import EdgeTable
+from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
+from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.network import DGN
+from dgn.nn.readout import read_out
+
+__all__ = [
+    "ATOM_SIZES",
+    "BOND_SIZES",
+    "DGN",
+    "CategoryEncoder",
+    "DGNConv",
+    "DGNLayer",
+    "EdgeTable",
+    "VirtualNode",
+    "read_out",
+]

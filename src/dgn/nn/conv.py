@@ -1,0 +1,221 @@
+"""The directional graph convolution."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dgn.aggregation import SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
+from dgn.graph import Graph, as_graph
+from dgn.graph.checks import check_option
+from dgn.nn.edges import EdgeTable
+from dgn.nn.linear import TowerLinear, per_tower
+from dgn.nn.parameters import reset
+
+Features = Tensor | tuple[Tensor, Tensor]
+
+
+class DGNConv(nn.Module):
+    r"""Directional graph convolution (section 3).
+
+    .. math::
+        \text{simple:} \quad x_i' = U\Big(\bigoplus_{(j,i)} x_j\Big), \qquad
+        \text{complex:} \quad x_i' = U\Big(x_i, \bigoplus_{(j,i)} M(x_i, x_j, e_{ji})\Big)
+
+    :math:`\bigoplus` concatenates the aggregators, each multiplied by each degree scaler; M and U are linear. Messages
+    are never built: :math:`M = A x_j + B x_i + C e_{ji} + b` is aggregated from its parts, and a scaler, one number per
+    node, is applied behind U.
+
+    Args:
+        aggregators: names such as ``"mean"``, ``"max"``, ``"av1"``, ``"dx2-signed"`` (docs/aggregators.md).
+        scalers: of ``"identity"``, ``"amplification"``, ``"attenuation"``.
+        delta: mean of log(degree + 1) over the training nodes (:func:`dgn.average_log_degree`).
+        message: ``"simple"``, ``"complex"``, or a module that maps ``[x_j, x_i, e_ji]`` to ``in_channels``.
+        edge_dim: width of edge features, for complex messages.
+        towers: split the channels into this many independent convolutions.
+        derivative: what dx subtracts in complex messages: ``"paper"`` the node's own message, as in B_dx applied to
+            messages; ``"authors"`` the node's features, as in the code behind the published numbers.
+
+    Shapes:
+        ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
+        returns [N, out_channels].
+
+    >>> conv = DGNConv(8, 16, aggregators=["mean", "dx1"])
+    >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> conv(torch.randn(3, 8), edge_index, field=torch.tensor([[-1.0], [1.0], [-1.0], [1.0]])).shape
+    torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        aggregators: Sequence[str] = ("mean", "dx1"),
+        scalers: Sequence[str] = ("identity",),
+        delta: float = 1.0,
+        message: Literal["simple", "complex"] | nn.Module = "simple",
+        edge_dim: int | None = None,
+        towers: int = 1,
+        derivative: Literal["paper", "authors"] = "paper",
+        backend: Backend = "auto",
+    ) -> None:
+        super().__init__()
+        self._check(in_channels, out_channels, scalers, delta, message, edge_dim, towers)
+        check_option("derivative", derivative, ("paper", "authors"))
+        self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
+        self.plan = make_plan(aggregators)
+        self.scalers, self.delta, self.derivative, self.backend = tuple(scalers), delta, derivative, backend
+        width = in_channels // towers
+        self.message: nn.Module | None = None
+        if isinstance(message, nn.Module):
+            self.message = message
+        elif message == "complex":
+            self.message = TowerLinear(2 * width + (edge_dim or 0), width, towers)
+        own = 0 if self.message is None else 1
+        self.update = TowerLinear((own + len(scalers) * len(self.plan)) * width, out_channels // towers, towers)
+
+    def reset_parameters(self) -> None:
+        reset((self.message, self.update))
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: Any,
+        field: Tensor | None = None,
+        edge_attr: Tensor | EdgeTable | None = None,
+        weights: Weights | None = None,
+    ) -> Tensor:
+        """Convolve; ``weights`` of an earlier ``plan.compute_weights(field, graph)`` save computing them again."""
+        if isinstance(x, tuple):
+            return self._bipartite(x, edge_index, field, edge_attr)
+        if x.dim() != 2 or x.size(1) != self.in_channels:
+            raise ValueError(
+                f"x: expected shape [N, {self.in_channels}], got {list(x.shape)}; in_channels of the layer and the "
+                "width of the features must agree"
+            )
+        graph = _graph(edge_index, x.size(0))
+        if weights is None:
+            weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph)
+        messages = self._messages(x, graph, edge_attr)
+        return self._update(x, aggregate(self.plan, messages, weights, graph, self.backend), graph)
+
+    def _messages(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
+        self._check_edges(edge_attr, graph)
+        if self.message is None:
+            return Messages(source=x)
+        node = x if self.derivative == "authors" else None
+        if not isinstance(self.message, TowerLinear):
+            return self._general(x, graph, edge_attr)
+        towers = x.view(len(x), self.towers, -1)
+        width = towers.size(2)
+        of_source, of_target, of_edge = torch.split(self.message.weight, [width, width, self.edge_dim or 0], dim=2)
+        source = per_tower(towers, of_source).reshape(x.shape)
+        target = (per_tower(towers, of_target) + self.message.bias).reshape(x.shape)
+        if edge_attr is None:
+            return Messages(source, target, node=node)
+        table = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        table = (table @ of_edge.reshape(self.in_channels, -1).T).to(x.dtype)
+        row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
+        return Messages(source, target, table, row, node)
+
+    def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
+        """Messages of any module, built edge by edge."""
+        assert self.message is not None
+        if isinstance(edge_attr, EdgeTable):
+            if edge_attr.sorted_by_target:
+                raise ValueError(
+                    "edge_attr: expected rows in the order of edge_index for a message module, got them sorted by "
+                    "target; pass the table as it was before EdgeTable.sort"
+                )
+            edge_attr = edge_attr.table[edge_attr.row]
+        edges = [] if edge_attr is None else [edge_attr]
+        built = self.message(torch.cat([x[graph.source], x[graph.target], *edges], dim=1))
+        if not self.plan.has_self or self.derivative == "authors":
+            return Messages(table=built, node=x)
+        nothing = [x.new_zeros(len(x), self.edge_dim)] if self.edge_dim else []
+        return Messages(table=built, node=self.message(torch.cat([x, x, *nothing], dim=1)))
+
+    def _update(self, x: Tensor, aggregated: Tensor, graph: Graph) -> Tensor:
+        n, width = len(x), self.in_channels // self.towers
+        stacked = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2).reshape(n, self.towers, -1)
+        own = self.update.weight.size(2) - len(self.scalers) * stacked.size(2)
+        of_node, of_scaled = torch.split(self.update.weight, [own, len(self.scalers) * stacked.size(2)], dim=2)
+        scaled = of_scaled.view(self.towers, -1, len(self.scalers), stacked.size(2))
+        scale = degree_scalers(graph.in_degree, self.scalers, self.delta, x.dtype)
+        out = self.update.bias.to(x.dtype)
+        if own:
+            out = out + per_tower(x.view(n, self.towers, width), of_node)
+        if self.scalers == ("identity",):
+            out = out + per_tower(stacked, scaled[:, :, 0])
+        else:
+            every = per_tower(stacked, scaled.transpose(1, 2).flatten(1, 2)).view(n, self.towers, len(self.scalers), -1)
+            out = out + (every * scale[:, None, :, None]).sum(dim=2)
+        return out.reshape(n, self.out_channels)
+
+    def _bipartite(
+        self, x: tuple[Tensor, Tensor], edge_index: Tensor, field: Tensor | None, edge_attr: Tensor | EdgeTable | None
+    ) -> Tensor:
+        """Sources and targets are two sets of nodes: put them side by side, and keep the targets."""
+        source, target = x
+        shift = torch.tensor([[len(target)], [0]], device=edge_index.device)
+        return self.forward(torch.cat([target, source]), edge_index + shift, field, edge_attr)[: len(target)]
+
+    def _check_edges(self, edge_attr: Tensor | EdgeTable | None, graph: Graph) -> None:
+        came = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        rows = graph.num_edges if came is edge_attr else None
+        if (self.edge_dim is None) != (came is None) or (
+            came is not None and (came.size(-1) != self.edge_dim or (rows is not None and came.size(0) != rows))
+        ):
+            expected = "None" if self.edge_dim is None else f"shape [{graph.num_edges}, {self.edge_dim}]"
+            raise ValueError(
+                f"edge_attr: expected {expected}, got {'None' if came is None else list(came.shape)}; edge features "
+                "need message='complex' and edge_dim= in the layer, and then go into every call"
+            )
+
+    @staticmethod
+    def _check(
+        in_channels: int,
+        out_channels: int,
+        scalers: Sequence[str],
+        delta: float,
+        message: object,
+        edge_dim: int | None,
+        towers: int,
+    ) -> None:
+        if isinstance(scalers, str) or not scalers:
+            raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
+        for scaler in scalers:
+            check_option("scaler", scaler, SCALERS)
+        if not delta > 0:
+            raise ValueError(f"delta: expected a number above 0, got {delta}; use dgn.average_log_degree(training_set)")
+        if not isinstance(message, nn.Module):
+            check_option("message", message, ("simple", "complex"))
+        if edge_dim is not None and message == "simple":
+            raise ValueError(f"edge_dim: expected None with message='simple', got {edge_dim}; use message='complex'")
+        if towers < 1 or in_channels % towers or out_channels % towers or (towers > 1 and message != "complex"):
+            raise ValueError(
+                f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels} with "
+                f"message='complex', got {towers} with message={message!r}; choose widths that are multiples of it"
+            )
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.plan.names)
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, aggregators=[{names}])"
+
+
+def _graph(edge_index: Any, num_nodes: int) -> Graph:
+    """A graph from whatever PyG users have: edge_index, EdgeIndex, a Graph, or a transposed adjacency in torch CSR."""
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.sparse_csr:
+        degree = edge_index.crow_indices().diff()
+        target = torch.repeat_interleave(torch.arange(num_nodes, device=degree.device), degree)
+        edge_index = torch.stack([edge_index.col_indices(), target])
+    if type(edge_index) is not Tensor and isinstance(edge_index, Tensor):
+        edge_index = edge_index.as_subclass(Tensor)
+    graph = as_graph(edge_index, num_nodes if isinstance(edge_index, Tensor) else None)
+    if graph.num_nodes != num_nodes:
+        raise ValueError(
+            f"edge_index: expected a graph of {num_nodes} nodes, as x has, got one of {graph.num_nodes}; make it with "
+            "dgn.as_graph(edge_index, num_nodes=x.size(0))"
+        )
+    return graph

@@ -1,0 +1,163 @@
+"""The directional graph network: embedding, layers, readout, head."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dgn.aggregation import Backend, make_plan
+from dgn.graph import graph_of_nodes
+from dgn.graph.checks import check_option
+from dgn.nn.conv import DGNConv
+from dgn.nn.encoders import CategoryEncoder
+from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.parameters import initialize_as_authors, reset
+from dgn.nn.readout import READOUTS, Readout, read_out
+
+
+class DGN(nn.Module):
+    """A network of directional convolutions, as published.
+
+    Args:
+        node_encoder: maps node inputs to ``hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...
+        hidden: width of the layers; ``last``: width behind the last one (default: the same).
+        targets: number of outputs.
+        edge_encoder: maps edge inputs to ``edge_dim`` channels; a ``CategoryEncoder`` stays a table.
+        positional: add a linear map of the first so many potentials to the input (the baseline pos_k).
+        size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
+        readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
+        initialization: ``"pytorch"`` or ``"authors"`` (layers only).
+
+    The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`. Weights of the field are computed once per
+    call and shared by all layers.
+
+    >>> from torch_geometric.data import Data
+    >>> net = DGN(nn.Linear(3, 16), 16, targets=1, aggregators=["mean", "av1"], num_layers=2)
+    >>> data = Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
+    >>> net(data).shape
+    torch.Size([1, 1])
+    """
+
+    def __init__(
+        self,
+        node_encoder: nn.Module,
+        hidden: int,
+        targets: int = 1,
+        num_layers: int = 4,
+        last: int | None = None,
+        aggregators: Sequence[str] = ("mean", "dx1"),
+        scalers: Sequence[str] = ("identity",),
+        delta: float = 1.0,
+        message: Literal["simple", "complex"] = "simple",
+        edge_encoder: nn.Module | None = None,
+        edge_dim: int | None = None,
+        towers: int = 1,
+        derivative: Literal["paper", "authors"] = "paper",
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        residual: bool = True,
+        size_norm: bool = True,
+        virtual_node: bool = False,
+        positional: int = 0,
+        readout: Readout = "mean",
+        initialization: Literal["pytorch", "authors"] = "pytorch",
+        backend: Backend = "auto",
+    ) -> None:
+        super().__init__()
+        check_option("readout", readout, READOUTS)
+        check_option("initialization", initialization, ("pytorch", "authors"))
+        last = hidden if last is None else last
+        self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
+        self.positional = nn.Linear(positional, hidden) if positional else None
+        self.size_norm, self.readout, self.initialization = size_norm, readout, initialization
+        self.plan = make_plan(aggregators)
+        self.layers = nn.ModuleList()
+        for layer in range(num_layers):
+            out = last if layer == num_layers - 1 else hidden
+            conv = DGNConv(
+                hidden, out, aggregators, scalers, delta, message, edge_dim, towers, derivative, backend
+            )  # fmt: skip
+            self.layers.append(DGNLayer(conv, dropout, batch_norm, residual))
+        between = num_layers - 1 if virtual_node else 0
+        self.virtual_nodes = nn.ModuleList([VirtualNode(hidden, dropout) for _ in range(between)])
+        read = 2 * last if readout == "directional" else last
+        self.head = _head(read, last, targets)
+        if initialization == "authors":
+            initialize_as_authors(self.layers)
+
+    def reset_parameters(self) -> None:
+        reset([self.node_encoder, self.edge_encoder, self.positional, *self.layers, *self.virtual_nodes, *self.head])
+        if self.initialization == "authors":
+            initialize_as_authors(self.layers)
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Any = None,
+        field: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        potential: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
+
+        Shapes:
+            ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K];
+            returns [G, targets], or [N, targets] with ``readout="nodes"``.
+        """
+        if not isinstance(x, Tensor):
+            return self.forward_data(x)
+        graph = graph_of_nodes(edge_index, x)
+        if batch is None:
+            batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
+            num_graphs = 1
+        elif num_graphs is None:
+            num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+        h = self.node_encoder(x)
+        if self.positional is not None:
+            h = h + self.positional(self._known(potential)[:, : self.positional.in_features].to(h.dtype))
+        edges = None
+        if self.edge_encoder is not None and edge_attr is not None:
+            if isinstance(self.edge_encoder, CategoryEncoder):
+                edges = self.edge_encoder.as_table(edge_attr).sort(graph)
+            else:
+                edges = self.edge_encoder(edge_attr)
+        weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
+        size = _size_factor(batch, num_graphs, h) if self.size_norm else None
+        state = h.new_zeros(num_graphs, h.size(1)) if len(self.virtual_nodes) else None
+        for number, layer in enumerate(self.layers):
+            h = layer(h, graph, weights, edges, size)
+            if state is not None and number < len(self.virtual_nodes):
+                h, state = self.virtual_nodes[number](h, batch, state)
+        return self.head(read_out(self.readout, h, batch, num_graphs, potential))  # type: ignore[no-any-return]
+
+    def forward_data(self, data: Any) -> Tensor:
+        """Predict for a PyG ``Data`` or ``Batch``."""
+        names = ("x", "edge_index", "field", "edge_attr", "batch", "potential", "num_graphs")
+        return self(*(getattr(data, name, None) for name in names))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _known(potential: Tensor | None) -> Tensor:
+        if potential is None:
+            raise ValueError(
+                "potential: expected [N, K] for the positional baseline, got None; add it with "
+                "dgn.transforms.AddDirections"
+            )
+        return potential
+
+
+def _head(channels: int, width: int, targets: int) -> nn.Sequential:
+    """The published readout: two halvings with ReLU, then the outputs."""
+    widths = [channels, width // 2, width // 4]
+    hidden = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
+    return nn.Sequential(*hidden, nn.Linear(widths[-1], targets))
+
+
+def _size_factor(batch: Tensor, num_graphs: int, like: Tensor) -> Tensor:
+    """1 / sqrt(nodes of the graph) of each node, [N, 1]."""
+    ones = torch.ones(len(batch), dtype=like.dtype, device=like.device)
+    count = ones.new_zeros(num_graphs).index_add(0, batch, ones)
+    return count.rsqrt()[batch][:, None]
