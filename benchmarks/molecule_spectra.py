@@ -122,6 +122,7 @@ def summary(molecules: Molecules, found: dgn.Directions, seconds: float, errors:
         "components": f"{len(owner):,}",
         "disconnected molecules": f"{int((np.bincount(owner, minlength=molecules.count) > 1).sum()):,}",
         "repeated lambda_1": f"{having(repeated[:, 0]):,}",
+        "components with a repeated lambda_1": f"{int(repeated[:, 0].sum()):,}",
         f"any repeat among the first {NUM_DIRECTIONS}": f"{having(repeated.any(dim=1)):,}",
         "undecided sign of phi_1": f"{100 * undecided / max(molecules.count, 1):.1f} %",
         "largest gap counted as repeated": _extreme(gap[gap <= REPEATED], torch.max),

@@ -73,7 +73,7 @@ def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
         "grid": (num_nodes, triton.cdiv(channels, block_c)),
         "ACC": tl.float64 if example.dtype == torch.float64 else tl.float32,
         "BLOCK_C": block_c,
-        "BLOCK_E": 4 if degree <= 4 else 8,
+        "BLOCK_E": 4 if degree <= 16 else 16,
         "num_warps": 1,
     }
 

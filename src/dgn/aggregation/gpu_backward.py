@@ -62,18 +62,20 @@ def gradient_of_messages(
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channels < num_channels
     here = i * num_channels + channels
-    begin, end = tl.load(pointer + i), tl.load(pointer + i + 1)
-    count = tl.maximum(end - begin, 1).to(ACC)
+    begin = tl.load(pointer + i)
+    degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
+    row, neighbor, place, weight = row + begin, neighbor + begin, place + begin, weight + begin * W
+    count = tl.maximum(degree, 1).to(ACC)
     constant, slope, of_largest, of_smallest = isotropic_gradients(
         grad, out, i, channels, inside, num_channels, count, CODES, A, ACC, BLOCK_C)  # fmt: skip
     along = ()
     itself = tl.zeros([BLOCK_C], ACC)
     for column in tl.static_range(W):
-        g = directional_gradient(grad, sign, i, channels, inside, num_channels, column, CODES, COLUMNS, A, W, ACC,
-                                 BLOCK_C)  # fmt: skip
-        along = along + (g,)
+        one = directional_gradient(grad, sign, i, channels, inside, num_channels, column, CODES, COLUMNS, A, W, ACC,
+                                   BLOCK_C)  # fmt: skip
+        along = along + (one,)
         if HAS_SELF:
-            itself += tl.load(self_weight + i * W + column).to(ACC) * g
+            itself += tl.load(self_weight + i * W + column).to(ACC) * one
     base, mean = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     if NEED_VAR:
         mean = tl.load(average + here, mask=inside, other=0.0).to(ACC)
@@ -85,24 +87,25 @@ def gradient_of_messages(
     if NEED_MIN:
         place_min = tl.load(at_min + here, mask=inside, other=-1)
     total = tl.zeros([BLOCK_C], ACC)
-    for start in range(begin, end, BLOCK_E):
-        slots = start + tl.arange(0, BLOCK_E)
-        live = slots < end
+    for start in range(0, degree, BLOCK_E):
+        offsets = start + tl.arange(0, BLOCK_E)
+        live = offsets < degree
+        edges = tl.minimum(offsets, degree - 1)
         g = tl.zeros([BLOCK_E, BLOCK_C], ACC) + constant[None, :]
         if NEED_VAR:
-            m = load_messages(source, table, row, neighbor, slots, live, base, channels, inside, num_channels,
+            m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
                               HAS_SOURCE, HAS_TABLE)  # fmt: skip
             g += slope[None, :] * (m - mean[None, :])
-        offset = (slots - begin).to(tl.int32)[:, None]
         if NEED_MAX:
-            g += tl.where(offset == place_max[None, :], of_largest[None, :], 0.0)
+            g += tl.where(offsets[:, None] == place_max[None, :], of_largest[None, :], 0.0)
         if NEED_MIN:
-            g += tl.where(offset == place_min[None, :], of_smallest[None, :], 0.0)
+            g += tl.where(offsets[:, None] == place_min[None, :], of_smallest[None, :], 0.0)
         for column in tl.static_range(W):
-            w = tl.load(weight + slots.to(tl.int64) * W + column, mask=live, other=0.0).to(ACC)
+            w = tl.load(weight + edges * W + column).to(ACC)
             g += w[:, None] * along[column][None, :]
-        total += tl.sum(tl.where(live[:, None], g, 0.0), axis=0)
-        to = tl.load(place + slots, mask=live, other=0).to(tl.int64)
+        if HAS_TARGET:
+            total += tl.sum(live.to(ACC)[:, None] * g, axis=0)
+        to = tl.load(place + edges).to(tl.int64)
         tl.store(edge_grad + to[:, None] * num_channels + channels[None, :], g, mask=live[:, None] & inside[None, :])
     if HAS_TARGET:
         tl.store(target_grad + here, total, mask=inside)

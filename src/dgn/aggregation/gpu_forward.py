@@ -10,30 +10,28 @@ SMALLEST_VARIANCE = tl.constexpr(1e-5)
 
 @triton.jit
 def load_messages(
-    source, table, row, neighbor, slots, live, base, channels, inside, num_channels,
+    source, table, row, neighbor, edges, base, channels, inside, num_channels,
     HAS_SOURCE: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """Messages of a block of edges, [BLOCK_E, BLOCK_C]; ``base`` [BLOCK_C] is the part of the target."""
-    mask = live[:, None] & inside[None, :]
-    m = tl.zeros([slots.shape[0], channels.shape[0]], base.dtype) + base[None, :]
+    m = tl.zeros([edges.shape[0], channels.shape[0]], base.dtype) + base[None, :]
     if HAS_SOURCE:
-        j = tl.load(neighbor + slots, mask=live, other=0).to(tl.int64)
-        m += tl.load(source + j[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(base.dtype)
+        j = tl.load(neighbor + edges).to(tl.int64)
+        m += tl.load(source + j[:, None] * num_channels + channels[None, :], mask=inside[None, :], other=0.0)
     if HAS_TABLE:
-        r = tl.load(row + slots, mask=live, other=0).to(tl.int64)
-        m += tl.load(table + r[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(base.dtype)
+        r = tl.load(row + edges).to(tl.int64)
+        m += tl.load(table + r[:, None] * num_channels + channels[None, :], mask=inside[None, :], other=0.0)
     return m
 
 
 @triton.jit
-def grow_extreme(m, kept, offset, largest, place, SAVE: tl.constexpr):
+def grow_extreme(m, start, largest, place, SAVE: tl.constexpr):
     """The largest message so far and its place among the edges of the node; the first of equals stays."""
-    candidate = tl.where(kept, m, float("-inf"))
     if SAVE:
-        high, at = tl.max(candidate, axis=0, return_indices=True, return_indices_tie_break_left=True)
-        place = tl.where(high > largest, offset + at, place)
+        high, at = tl.max(m, axis=0, return_indices=True, return_indices_tie_break_left=True)
+        place = tl.where(high > largest, start + at, place)
     else:
-        high = tl.max(candidate, axis=0)
+        high = tl.max(m, axis=0)
     return tl.maximum(largest, high), place
 
 
@@ -45,18 +43,17 @@ def load_itself(
     itself = tl.zeros_like(base)
     if HAS_SELF:
         if HAS_NODE:
-            itself += tl.load(node + here, mask=inside, other=0.0).to(base.dtype)
+            itself += tl.load(node + here, mask=inside, other=0.0)
         else:
             itself += base
             if HAS_SOURCE:
-                itself += tl.load(source + here, mask=inside, other=0.0).to(base.dtype)
+                itself += tl.load(source + here, mask=inside, other=0.0)
     return itself
 
 
 @triton.jit
-def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree):
+def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree, count):
     """One output that no direction enters; 0 for a node without neighbours."""
-    count = tl.where(degree > 0, degree, 1.0)
     value = total
     if CODE == MEAN:
         value = total / count
@@ -85,46 +82,46 @@ def aggregate_nodes(
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channels < num_channels
     here = i * num_channels + channels
-    begin, end = tl.load(pointer + i), tl.load(pointer + i + 1)
+    begin = tl.load(pointer + i)
+    degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
+    row, neighbor, weight = row + begin, neighbor + begin, weight + begin * W
     base = tl.zeros([BLOCK_C], ACC)
     if HAS_TARGET:
-        base += tl.load(target + here, mask=inside, other=0.0).to(ACC)
+        base += tl.load(target + here, mask=inside, other=0.0)
     total, shifted, squares = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     largest, smallest = tl.full([BLOCK_C], float("-inf"), ACC), tl.full([BLOCK_C], float("-inf"), ACC)
     place_max, place_min = tl.full([BLOCK_C], -1, tl.int32), tl.full([BLOCK_C], -1, tl.int32)
     pivot = tl.zeros([BLOCK_C], ACC)
     if NEED_VAR:  # taken around the first message, so that a common offset does not cancel digits
-        slots = begin + tl.arange(0, 1)
-        first = load_messages(source, table, row, neighbor, slots, slots < end, base, channels, inside, num_channels,
-                              HAS_SOURCE, HAS_TABLE)  # fmt: skip
-        pivot = tl.sum(first, axis=0)
+        if degree > 0:
+            pivot = tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
+                                         num_channels, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
     along = ()
     for _ in tl.static_range(W):
         along = along + (tl.zeros([BLOCK_C], ACC),)
-    for start in range(begin, end, BLOCK_E):
-        slots = start + tl.arange(0, BLOCK_E)
-        live = slots < end
-        kept = live[:, None]
-        m = load_messages(source, table, row, neighbor, slots, live, base, channels, inside, num_channels,
+    for start in range(0, degree, BLOCK_E):
+        # Beyond the last edge, the last one is read again: extremes do not mind, and sums weigh it with 0.
+        edges = start + tl.arange(0, BLOCK_E)
+        live = (edges < degree).to(ACC)
+        edges = tl.minimum(edges, degree - 1)
+        m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
                           HAS_SOURCE, HAS_TABLE)  # fmt: skip
         if NEED_SUM:
-            total += tl.sum(tl.where(kept, m, 0.0), axis=0)
+            total += tl.sum(live[:, None] * m, axis=0)
         if NEED_VAR:
-            away = tl.where(kept, m - pivot[None, :], 0.0)
-            shifted += tl.sum(away, axis=0)
-            squares += tl.sum(away * away, axis=0)
-        offset = (start - begin).to(tl.int32)
+            away = m - pivot[None, :]
+            shifted += tl.sum(live[:, None] * away, axis=0)
+            squares += tl.sum(live[:, None] * away * away, axis=0)
         if NEED_MAX:
-            largest, place_max = grow_extreme(m, kept, offset, largest, place_max, SAVE)
+            largest, place_max = grow_extreme(m, start, largest, place_max, SAVE)
         if NEED_MIN:
-            smallest, place_min = grow_extreme(-m, kept, offset, smallest, place_min, SAVE)
+            smallest, place_min = grow_extreme(-m, start, smallest, place_min, SAVE)
         grown = ()
         for column in tl.static_range(W):
-            w = tl.load(weight + slots.to(tl.int64) * W + column, mask=live, other=0.0).to(ACC)
+            w = tl.load(weight + edges * W + column).to(ACC) * live
             grown = grown + (along[column] + tl.sum(w[:, None] * m, axis=0),)
         along = grown
-    degree = (end - begin).to(ACC)
-    count = tl.where(degree > 0, degree, 1.0)
+    count = tl.maximum(degree, 1).to(ACC)
     variance = tl.maximum(squares / count - (shifted / count) * (shifted / count), 0.0)
     itself = load_itself(source, node, base, here, inside, HAS_SOURCE, HAS_NODE, HAS_SELF)
     if SAVE and NEED_VAR:
@@ -135,7 +132,7 @@ def aggregate_nodes(
         tl.store(at_min + here, place_min, mask=inside)
     for a in tl.static_range(A):
         if CODES[a] < SIGNED:
-            value = isotropic(CODES[a], total, variance, largest, smallest, degree)
+            value = isotropic(CODES[a], total, variance, largest, smallest, degree, count)
         else:
             value = along[COLUMNS[a]]
             if HAS_SELF:
