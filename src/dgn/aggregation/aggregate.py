@@ -1,5 +1,6 @@
 """Aggregation: one operator, three interchangeable kernels."""
 
+import os
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from dgn.graph.checks import check_option
 
 Backend = Literal["auto", "reference", "cpu", "triton"]
 BACKENDS = ("auto", "reference", "cpu", "triton")
+LARGEST_ONE_HOT = 64  # rows of a table whose gradient is a matrix product
 SMALL = 1 << 16  # numbers in all messages; below, the reference on the CPU is as fast and needs no compiling
 
 
@@ -38,6 +40,7 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
         see :class:`Messages` and :class:`Weights`; returns [N, A, C], one row per name of the plan.
     """
     check_option("backend", backend, BACKENDS)
+    _check_shapes(plan, messages, weights, graph)
     chosen = choose(backend, messages, graph)
     if chosen == "reference":
         return aggregate_reference(plan, messages, weights, graph)
@@ -63,17 +66,53 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
     return out
 
 
+def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> None:
+    """Kernels read without looking: what does not fit is refused here."""
+    messages.check(plan.has_self)
+    n, e, w = graph.num_nodes, graph.num_edges, len(plan.weights)
+    table_rows = e if messages.table is not None and messages.row is None else None
+    expected = {"source": n, "target": n, "table": table_rows, "row": e, "node": n}
+    found = {name: part.size(0) for name, part in messages._asdict().items() if part is not None}
+    channels = {part.size(1) for name, part in messages._asdict().items() if part is not None and name != "row"}
+    shapes = tuple(weights.edge.shape), tuple(weights.self.shape)
+    if any(expected[name] not in (None, rows) for name, rows in found.items()) or len(channels) > 1:
+        raise ValueError(
+            f"messages: expected parts for {n} nodes and {e} edges with the same channels, got rows {found} and "
+            f"channels {sorted(channels)}; see the shapes of dgn.aggregation.Messages"
+        )
+    if shapes != ((e, w), (n, w)):
+        raise ValueError(
+            f"weights: expected shapes {((e, w), (n, w))} for {', '.join(plan.names)}, got {shapes}; compute them with "
+            "plan.compute_weights(field, graph) of this plan and graph"
+        )
+
+
 def choose(backend: Backend, messages: Messages, graph: Graph) -> Literal["reference", "cpu", "triton"]:
     """The kernel that will run."""
-    if backend != "auto":
-        return backend
     example = next(part for part in messages if part is not None)
+    if backend != "auto":
+        _check_available(backend, example)
+        return backend
     if example.is_cuda and find_spec("triton") is not None and example.dtype in _dtypes():
         return "triton"
     large = graph.num_edges * example.size(1) >= SMALL
     if example.device.type == "cpu" and large and example.dtype in _dtypes()[2:] and find_spec("numba") is not None:
         return "cpu"
     return "reference"
+
+
+def _check_available(backend: str, example: Tensor) -> None:
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    wrong_device = (backend == "triton" and not (example.is_cuda or interpreted)) or (
+        backend == "cpu" and example.device.type != "cpu"
+    )
+    package = {"triton": "triton", "cpu": "numba"}.get(backend)
+    wrong_dtype = backend == "cpu" and example.dtype not in _dtypes()[2:]
+    if wrong_device or wrong_dtype or (package is not None and find_spec(package) is None):
+        raise ValueError(
+            f"backend: expected an installed kernel for {example.dtype} on {example.device}, got {backend!r}; 'auto' "
+            "chooses one that is there, 'reference' runs everywhere"
+        )
 
 
 def _dtypes() -> tuple[torch.dtype, ...]:
@@ -197,8 +236,13 @@ def _table_gradient(call: Call, edge_grad: Tensor) -> Tensor:
             return edge_grad
         return torch.empty_like(edge_grad).index_copy(0, call.order.long(), edge_grad[place])
     in_order = edge_grad[call.order.long()] if call.source is None else edge_grad[place]
-    which = torch.nn.functional.one_hot(call.row.long(), call.table.size(0)).to(edge_grad.dtype)
-    return which.T @ in_order
+    rows = call.row.long()
+    if call.table.size(0) <= LARGEST_ONE_HOT:
+        return torch.nn.functional.one_hot(rows, call.table.size(0)).to(edge_grad.dtype).T @ in_order
+    empty = torch.zeros_like(call.table)
+    if edge_grad.is_cuda:
+        return empty.index_put((rows,), in_order, accumulate=True)
+    return empty.index_add(0, rows, in_order)
 
 
 def _weight_gradients(

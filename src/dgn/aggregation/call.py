@@ -51,17 +51,20 @@ class Call(NamedTuple):
         return self.order if self.row is None else self.row
 
     def empty_outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Space for the outputs and for what the way back needs: places of extremes, signs, averages."""
+        """Space for the outputs and for what the way back needs: places of extremes, signs, averages.
+
+        Averages are relative to the first message of a node, so that a common offset costs no digits.
+        """
         like, n, c = self.example, self.num_nodes, self.example.size(1)
         keep_max, keep_min = (self.save and self.needs(code) for code in (Code.MAX, Code.MIN))
         keep_average = self.save and self.needs(Code.VAR, Code.STD)
-        keep_sign = self.save and self.needs(Code.ABSOLUTE)
+        keep_sign = self.save and self.needs(Code.ABSOLUTE)  # 0 for sums without an absolute value
         accumulator = torch.promote_types(like.dtype, torch.float32)
         return (
             like.new_empty(n, len(self.codes), c),
             like.new_empty(n if keep_max else 0, c, dtype=torch.int32),
             like.new_empty(n if keep_min else 0, c, dtype=torch.int32),
-            like.new_empty(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),
+            like.new_zeros(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),
             like.new_empty(n if keep_average else 0, c, dtype=accumulator),
         )
 

@@ -76,11 +76,14 @@ def gradient_of_messages(
         along = along + (one,)
         if HAS_SELF:
             itself += tl.load(self_weight + i * W + column).to(ACC) * one
-    base, mean = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
+    base, mean, pivot = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     if NEED_VAR:
         mean = tl.load(average + here, mask=inside, other=0.0).to(ACC)
         if HAS_TARGET:
-            base += tl.load(target + here, mask=inside, other=0.0).to(ACC)
+            base += tl.load(target + here, mask=inside, other=0.0)
+        if degree > 0:  # averages are kept relative to the first message
+            pivot += tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
+                                         num_channels, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
     place_max, place_min = tl.full([BLOCK_C], -1, tl.int32), tl.full([BLOCK_C], -1, tl.int32)
     if NEED_MAX:
         place_max = tl.load(at_max + here, mask=inside, other=-1)
@@ -95,7 +98,7 @@ def gradient_of_messages(
         if NEED_VAR:
             m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
                               HAS_SOURCE, HAS_TABLE)  # fmt: skip
-            g += slope[None, :] * (m - mean[None, :])
+            g += slope[None, :] * (m - pivot[None, :] - mean[None, :])
         if NEED_MAX:
             g += tl.where(offsets[:, None] == place_max[None, :], of_largest[None, :], 0.0)
         if NEED_MIN:

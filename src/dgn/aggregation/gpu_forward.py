@@ -60,7 +60,7 @@ def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree, co
     elif CODE == MAX:
         value = tl.where(degree > 0, largest, 0.0)
     elif CODE == MIN:
-        value = tl.where(degree > 0, -smallest, 0.0)
+        value = tl.where(degree > 0, 0.0 - smallest, 0.0)
     elif CODE == VAR:
         value = variance
     elif CODE == STD:
@@ -125,7 +125,7 @@ def aggregate_nodes(
     variance = tl.maximum(squares / count - (shifted / count) * (shifted / count), 0.0)
     itself = load_itself(source, node, base, here, inside, HAS_SOURCE, HAS_NODE, HAS_SELF)
     if SAVE and NEED_VAR:
-        tl.store(average + here, pivot + shifted / count, mask=inside)
+        tl.store(average + here, shifted / count, mask=inside)
     if SAVE and NEED_MAX:
         tl.store(at_max + here, place_max, mask=inside)
     if SAVE and NEED_MIN:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.graph import Graph
+from dgn.graph import Graph, take_rows
 
 
 class Messages(NamedTuple):
@@ -33,27 +33,34 @@ class Messages(NamedTuple):
         """All messages, in the order sorted by target: [E, C]. What the kernels avoid."""
         layout = graph.by_target
         row = layout.order if self.row is None else self.row
-        return self._replace(row=row).gather(layout.neighbor, graph.target[layout.order])
+        return self._replace(row=row).gather(layout.neighbor, take_rows(graph.target, layout.order))
 
     def gather(self, source: Tensor, target: Tensor) -> Tensor:
         """All messages between the given ends, whose rows of the table are ``row``: [E, C]."""
         parts = []
         if self.source is not None:
-            parts.append(self.source[source])
+            parts.append(take_rows(self.source, source))
         if self.target is not None:
-            parts.append(self.target[target])
+            parts.append(take_rows(self.target, target))
         if self.table is not None:
-            parts.append(self.table[self.row])
+            assert self.row is not None
+            parts.append(take_rows(self.table, self.row))
         return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
 
     def of_node(self) -> Tensor:
         """What stands for the node itself in a derivative: [N, C]."""
         if self.node is not None:
             return self.node
+        self.check(has_self=True)
         parts = [part for part in (self.source, self.target) if part is not None]
-        if not parts:
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    def check(self, has_self: bool) -> None:
+        """Refuse messages without parts, and derivatives of messages that say nothing of the node itself."""
+        if self.source is None and self.target is None and self.table is None:
+            raise ValueError("messages: expected a source, target or table, got none; pass Messages(source=x)")
+        if has_self and self.source is None and self.target is None and self.node is None:
             raise ValueError(
                 "node: expected what stands for the node itself in a derivative (dx), got messages with an edge part "
                 "only; pass node=, for example the node features"
             )
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]

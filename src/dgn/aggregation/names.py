@@ -55,6 +55,8 @@ def _with_options(
     flags = [option for option in options if option in ("center", "pad", "signed")]
     allowed = {"av": {"center", "pad"}, "dx": {"center", "pad", "signed"}}.get(kind, set())
     unread = len(options) - len(hardening) - len(flags)
+    if {"center", "pad"} <= set(flags):
+        raise ValueError(f"aggregator {name!r}: expected -center or -pad, got both; -pad balances both sides already")
     if unread or len(hardening) > 1 or not set(flags) <= allowed or len(set(flags)) < len(flags):
         raise ValueError(_unknown(name))
     if hardening and not hardening[0] > 0:

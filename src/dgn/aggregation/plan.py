@@ -41,27 +41,19 @@ class Weights(NamedTuple):
 class Plan:
     """What to aggregate: one output per name, in order, and the distinct weights that the outputs need.
 
-    ``codes`` and ``columns`` have one entry per output; ``weights`` one per weight column; ``derivatives`` says which
-    weight columns also weigh the node itself.
+    ``codes`` and ``columns`` have one entry per output, ``weights`` one per weight column. ``num_directions`` is the
+    number of field columns that are needed; ``has_self`` says whether any output weighs the node itself.
     """
 
     names: tuple[str, ...]
     codes: tuple[int, ...]
     columns: tuple[int, ...]
     weights: tuple[Directional, ...]
+    num_directions: int
+    has_self: bool
 
     def __len__(self) -> int:
         return len(self.names)
-
-    @property
-    def num_directions(self) -> int:
-        """The number of field columns that the plan needs."""
-        return max((weight.direction for weight in self.weights), default=0)
-
-    @property
-    def has_self(self) -> bool:
-        """Whether any output weighs the node itself."""
-        return any(weight.kind == "dx" for weight in self.weights)
 
     def compute_weights(self, field: Tensor | None, graph: Graph) -> Weights:
         """The weights of a field on a graph: computed once, used by every layer.
@@ -95,7 +87,7 @@ def make_plan(aggregators: Sequence[str]) -> Plan:
     >>> make_plan(["mean", "dx1", "dx1-signed"]).codes
     (1, 7, 6)
     """
-    if isinstance(aggregators, str) or not aggregators:
+    if isinstance(aggregators, str) or not aggregators or not all(isinstance(name, str) for name in aggregators):
         raise ValueError(
             f"aggregators: expected a list of one or more names, got {aggregators!r}; for example ['mean', 'dx1']"
         )
@@ -117,7 +109,9 @@ def _make_plan(names: tuple[str, ...]) -> Plan:
         else:
             codes.append(int(Code[aggregator.upper()]))
             columns.append(0)
-    return Plan(names, tuple(codes), tuple(columns), weights)
+    num_directions = max((weight.direction for weight in weights), default=0)
+    has_self = any(weight.kind == "dx" for weight in weights)
+    return Plan(names, tuple(codes), tuple(columns), weights, num_directions, has_self)
 
 
 def _weigh(weight: Directional, field: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:

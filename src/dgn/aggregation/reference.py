@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dgn.aggregation.messages import Messages
 from dgn.aggregation.plan import Code, Plan, Weights
-from dgn.graph import Graph
+from dgn.graph import Graph, take_rows
 
 SMALLEST_VARIANCE = 1e-5  # as in PyG: below it the standard deviation and its gradient are 0
 
@@ -15,16 +15,14 @@ SMALLEST_VARIANCE = 1e-5  # as in PyG: below it the standard deviation and its g
 def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> Tensor:
     """Aggregate by building every message: ``[N, A, C]``. See :func:`dgn.aggregation.aggregate`."""
     m = messages.build(graph)
-    target = graph.target[graph.by_target.order]
+    target = take_rows(graph.target, graph.by_target.order)
     degree = graph.in_degree.clamp(min=1).to(m.dtype)[:, None]
     edge, node = weights.edge.to(m.dtype), weights.self.to(m.dtype)
-
-    def total(values: Tensor) -> Tensor:
-        return values.new_zeros(graph.num_nodes, values.size(1)).index_add(0, target, values)
+    total = graph.sum_sorted
 
     def variance() -> Tensor:
         mean = total(m) / degree
-        return total((m - mean[target]).square()) / degree
+        return total((m - take_rows(mean, target)).square()) / degree
 
     def directional(column: int) -> Tensor:
         along = total(m * edge[:, column, None])
@@ -34,7 +32,7 @@ def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph:
         Code.SUM: lambda _: total(m),
         Code.MEAN: lambda _: total(m) / degree,
         Code.MAX: lambda _: _extreme(m, target, graph.num_nodes),
-        Code.MIN: lambda _: -_extreme(-m, target, graph.num_nodes),
+        Code.MIN: lambda _: 0 - _extreme(-m, target, graph.num_nodes),
         Code.VAR: lambda _: variance(),
         Code.STD: lambda _: _root(variance()),
         Code.SIGNED: directional,
@@ -47,9 +45,10 @@ def _extreme(m: Tensor, target: Tensor, num_nodes: int) -> Tensor:
     """The largest message per node and channel, 0 for none; among equals the first edge gets the gradient."""
     index = target[:, None].expand_as(m)
     largest = m.new_full((num_nodes, m.size(1)), -torch.inf).scatter_reduce(0, index, m.detach(), reduce="amax")
-    slot = torch.arange(len(m), device=m.device)[:, None].expand_as(m)
-    slot = torch.where(m.detach() == largest[target], slot, len(m))
-    first = slot.new_full(largest.shape, len(m)).scatter_reduce(0, index, slot, reduce="amin")
+    edges = m.size(0)
+    slot = torch.arange(edges, device=m.device)[:, None].expand_as(m)
+    slot = torch.where(m.detach() == largest[target], slot, edges)
+    first = slot.new_full(largest.shape, edges).scatter_reduce(0, index, slot, reduce="amin")
     padded = torch.cat([m, m.new_zeros(1, m.size(1))])  # the last row serves nodes without neighbours
     return padded.gather(0, first)
 

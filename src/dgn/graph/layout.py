@@ -1,7 +1,7 @@
 """A graph: edges checked once, sorted by target once, with their transpose."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -48,6 +48,16 @@ class Graph:
     edge_index: Tensor
     num_nodes: int
     batch: Tensor | None = None
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Make something on first use and keep it, except while tracing, when nothing can be kept."""
+        if name in self._known:
+            return self._known[name]
+        value = make()
+        if not torch.compiler.is_compiling():
+            self._known[name] = value
+        return value
 
     @property
     def source(self) -> Tensor:
@@ -61,35 +71,46 @@ class Graph:
     def num_edges(self) -> int:
         return self.edge_index.size(1)
 
-    @cached_property
+    @property
     def num_graphs(self) -> int:
-        if self.batch is None:
-            return 1
-        return int(self.batch.max()) + 1 if self.num_nodes else 0
+        count: int = self._once("num_graphs", lambda: 1 if self.batch is None else _count_graphs(self.batch))
+        return count
 
-    @cached_property
+    @property
     def by_target(self) -> Layout:
         """The in-edges of each node: the order in which messages are aggregated."""
-        return _group(self.target, self.source, self.num_nodes)
+        layout: Layout = self._once("by_target", lambda: _group(self.target, self.source, self.num_nodes))
+        return layout
 
-    @cached_property
+    @property
     def by_source(self) -> Layout:
         """The out-edges of each node: the transpose, in which gradients flow back."""
-        return _group(self.source, self.target, self.num_nodes)
+        layout: Layout = self._once("by_source", lambda: _group(self.source, self.target, self.num_nodes))
+        return layout
 
-    @cached_property
+    @property
     def place(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
-        order, positions = self.by_source.order, torch.arange(self.num_edges, device=self.edge_index.device)
-        return torch.empty_like(order).index_copy(0, order.long(), positions.to(order.dtype))[self.by_target.order]
+        place: Tensor = self._once("place", lambda: _inverse(self.by_source.order)[self.by_target.order])
+        return place
 
-    @cached_property
+    @property
     def in_degree(self) -> Tensor:
-        return self.by_target.pointer.diff()
+        degree: Tensor = self._once("in_degree", lambda: self.by_target.pointer.diff())
+        return degree
 
     def sum_to_target(self, values: Tensor) -> Tensor:
-        """Sum edge values into the nodes that receive them: ``[E, ...] -> [N, ...]``."""
+        """Sum edge values into the nodes that receive them: ``[E, ...] -> [N, ...]``. The same bits on every run."""
+        if values.is_cuda:
+            return self.sum_sorted(values[self.by_target.order])
         return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, self.target, values)
+
+    def sum_sorted(self, values: Tensor) -> Tensor:
+        """``sum_to_target`` of values in the order sorted by target."""
+        if values.is_cuda:  # additions into one place have no fixed order there, sums of segments have
+            return torch.segment_reduce(values, "sum", offsets=self.by_target.pointer, axis=0, initial=0)
+        target = self.target.index_select(0, self.by_target.order)
+        return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, target, values)
 
     def max_to_target(self, values: Tensor) -> Tensor:
         """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""
@@ -138,11 +159,26 @@ def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
     return as_graph(edge_index, len(nodes) if isinstance(edge_index, Tensor) else None)
 
 
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
+    """Rows of ``values``, in a way whose gradient has the same bits on every run: it differs between devices."""
+    return values[index] if values.is_cuda else values.index_select(0, index)
+
+
 def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
     sorted_end, order = end.sort(stable=True)
     pointer = torch.searchsorted(sorted_end, torch.arange(num_nodes + 1, device=end.device))
-    index = torch.int32 if max(len(end), num_nodes) < 2**31 else torch.int64
+    index = torch.int32 if max(end.size(0), num_nodes) < 2**31 else torch.int64
     return Layout(pointer, order.to(index), other[order].to(index))
+
+
+def _inverse(order: Tensor) -> Tensor:
+    """The inverse of a permutation."""
+    positions = torch.arange(order.size(0), device=order.device, dtype=order.dtype)
+    return torch.empty_like(order).index_copy(0, order.long(), positions)
+
+
+def _count_graphs(batch: Tensor) -> int:
+    return int(batch.max()) + 1 if len(batch) else 0
 
 
 def _largest(values: Tensor, index: Tensor, size: int) -> Tensor:

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
-from dgn.graph import Graph, as_graph
+from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
 from dgn.nn.edges import EdgeTable
+from dgn.nn.inputs import read_bipartite, read_graph
 from dgn.nn.linear import TowerLinear, per_tower
 from dgn.nn.parameters import reset
 
@@ -94,7 +95,7 @@ class DGNConv(nn.Module):
                 f"x: expected shape [N, {self.in_channels}], got {list(x.shape)}; in_channels of the layer and the "
                 "width of the features must agree"
             )
-        graph = _graph(edge_index, x.size(0))
+        graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph)
         messages = self._messages(x, graph, edge_attr)
@@ -107,15 +108,15 @@ class DGNConv(nn.Module):
         node = x if self.derivative == "authors" else None
         if not isinstance(self.message, TowerLinear):
             return self._general(x, graph, edge_attr)
-        towers = x.view(len(x), self.towers, -1)
-        width = towers.size(2)
+        width = self.in_channels // self.towers
+        towers = x.view(x.size(0), self.towers, width)
         of_source, of_target, of_edge = torch.split(self.message.weight, [width, width, self.edge_dim or 0], dim=2)
         source = per_tower(towers, of_source).reshape(x.shape)
         target = (per_tower(towers, of_target) + self.message.bias).reshape(x.shape)
         if edge_attr is None:
             return Messages(source, target, node=node)
         table = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        table = (table @ of_edge.reshape(self.in_channels, -1).T).to(x.dtype)
+        table = (table @ of_edge.reshape(self.in_channels, self.edge_dim or 0).T).to(x.dtype)
         row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
         return Messages(source, target, table, row, node)
 
@@ -130,47 +131,56 @@ class DGNConv(nn.Module):
                 )
             edge_attr = edge_attr.table[edge_attr.row]
         edges = [] if edge_attr is None else [edge_attr]
-        built = self.message(torch.cat([x[graph.source], x[graph.target], *edges], dim=1))
+        ends = take_rows(x, graph.source), take_rows(x, graph.target)
+        built = self.message(torch.cat([*ends, *edges], dim=1))
+        if built.shape != (graph.num_edges, self.in_channels):
+            raise ValueError(
+                f"message: expected a module that gives [{graph.num_edges}, {self.in_channels}], got "
+                f"{list(built.shape)}; its output must be as wide as in_channels"
+            )
         if not self.plan.has_self or self.derivative == "authors":
             return Messages(table=built, node=x)
-        nothing = [x.new_zeros(len(x), self.edge_dim)] if self.edge_dim else []
+        nothing = [x.new_zeros(x.size(0), self.edge_dim)] if self.edge_dim else []
         return Messages(table=built, node=self.message(torch.cat([x, x, *nothing], dim=1)))
 
     def _update(self, x: Tensor, aggregated: Tensor, graph: Graph) -> Tensor:
-        n, width = len(x), self.in_channels // self.towers
-        stacked = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2).reshape(n, self.towers, -1)
-        own = self.update.weight.size(2) - len(self.scalers) * stacked.size(2)
-        of_node, of_scaled = torch.split(self.update.weight, [own, len(self.scalers) * stacked.size(2)], dim=2)
-        scaled = of_scaled.view(self.towers, -1, len(self.scalers), stacked.size(2))
-        scale = degree_scalers(graph.in_degree, self.scalers, self.delta, x.dtype)
-        out = self.update.bias.to(x.dtype)
+        n, width, scalers = x.size(0), self.in_channels // self.towers, len(self.scalers)
+        wide = len(self.plan) * width
+        stacked = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2).reshape(n, self.towers, wide)
+        own = self.update.weight.size(2) - scalers * wide
+        of_node, of_scaled = torch.split(self.update.weight, [own, scalers * wide], dim=2)
+        scaled = of_scaled.reshape(self.towers, -1, scalers, wide).transpose(1, 2).flatten(1, 2)
+        every = per_tower(stacked, scaled).view(n, self.towers, scalers, self.out_channels // self.towers)
+        if self.scalers != ("identity",):
+            every = every * degree_scalers(graph.in_degree, self.scalers, self.delta, x.dtype)[:, None, :, None]
+        out = every.sum(dim=2) + self.update.bias.to(x.dtype)
         if own:
             out = out + per_tower(x.view(n, self.towers, width), of_node)
-        if self.scalers == ("identity",):
-            out = out + per_tower(stacked, scaled[:, :, 0])
-        else:
-            every = per_tower(stacked, scaled.transpose(1, 2).flatten(1, 2)).view(n, self.towers, len(self.scalers), -1)
-            out = out + (every * scale[:, None, :, None]).sum(dim=2)
         return out.reshape(n, self.out_channels)
 
     def _bipartite(
-        self, x: tuple[Tensor, Tensor], edge_index: Tensor, field: Tensor | None, edge_attr: Tensor | EdgeTable | None
+        self, x: tuple[Tensor, Tensor], edge_index: Any, field: Tensor | None, edge_attr: Tensor | EdgeTable | None
     ) -> Tensor:
         """Sources and targets are two sets of nodes: put them side by side, and keep the targets."""
         source, target = x
-        shift = torch.tensor([[len(target)], [0]], device=edge_index.device)
-        return self.forward(torch.cat([target, source]), edge_index + shift, field, edge_attr)[: len(target)]
+        if source.shape[1:] != target.shape[1:]:
+            raise ValueError(
+                f"x: expected sources and targets of the same width, got {list(source.shape)} and "
+                f"{list(target.shape)}; map one of them with a linear layer first"
+            )
+        graph = read_bipartite(edge_index, source.size(0), target.size(0))
+        return self.forward(torch.cat([target, source]), graph, field, edge_attr)[: target.size(0)]
 
     def _check_edges(self, edge_attr: Tensor | EdgeTable | None, graph: Graph) -> None:
-        came = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        rows = graph.num_edges if came is edge_attr else None
-        if (self.edge_dim is None) != (came is None) or (
-            came is not None and (came.size(-1) != self.edge_dim or (rows is not None and came.size(0) != rows))
-        ):
-            expected = "None" if self.edge_dim is None else f"shape [{graph.num_edges}, {self.edge_dim}]"
+        rows = width = None
+        if edge_attr is not None:
+            rows = (edge_attr.row if isinstance(edge_attr, EdgeTable) else edge_attr).size(0)
+            width = (edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr).size(-1)
+        if width != self.edge_dim or rows not in (None, graph.num_edges):
+            expected = "None" if self.edge_dim is None else f"{graph.num_edges} rows of width {self.edge_dim}"
             raise ValueError(
-                f"edge_attr: expected {expected}, got {'None' if came is None else list(came.shape)}; edge features "
-                "need message='complex' and edge_dim= in the layer, and then go into every call"
+                f"edge_attr: expected {expected}, got {'None' if rows is None else f'{rows} rows of width {width}'}; "
+                "edge features need message='complex' and edge_dim= in the layer, and then go into every call"
             )
 
     @staticmethod
@@ -202,20 +212,3 @@ class DGNConv(nn.Module):
     def __repr__(self) -> str:
         names = ", ".join(self.plan.names)
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, aggregators=[{names}])"
-
-
-def _graph(edge_index: Any, num_nodes: int) -> Graph:
-    """A graph from whatever PyG users have: edge_index, EdgeIndex, a Graph, or a transposed adjacency in torch CSR."""
-    if isinstance(edge_index, Tensor) and edge_index.layout == torch.sparse_csr:
-        degree = edge_index.crow_indices().diff()
-        target = torch.repeat_interleave(torch.arange(num_nodes, device=degree.device), degree)
-        edge_index = torch.stack([edge_index.col_indices(), target])
-    if type(edge_index) is not Tensor and isinstance(edge_index, Tensor):
-        edge_index = edge_index.as_subclass(Tensor)
-    graph = as_graph(edge_index, num_nodes if isinstance(edge_index, Tensor) else None)
-    if graph.num_nodes != num_nodes:
-        raise ValueError(
-            f"edge_index: expected a graph of {num_nodes} nodes, as x has, got one of {graph.num_nodes}; make it with "
-            "dgn.as_graph(edge_index, num_nodes=x.size(0))"
-        )
-    return graph

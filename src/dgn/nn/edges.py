@@ -22,4 +22,11 @@ class EdgeTable(NamedTuple):
 
     def sort(self, graph: Graph) -> "EdgeTable":
         """The same table with its rows in the order that kernels read."""
-        return self if self.sorted_by_target else EdgeTable(self.table, self.row[graph.by_target.order], True)
+        if self.sorted_by_target:
+            return self
+        if self.row.shape != (graph.num_edges,):
+            raise ValueError(
+                f"edge_attr: expected the row of each of {graph.num_edges} edges, got shape {list(self.row.shape)}; "
+                "give one row number per edge"
+            )
+        return EdgeTable(self.table, self.row[graph.by_target.order], True)

@@ -51,12 +51,23 @@ class CategoryEncoder(nn.Module):
         return EdgeTable(table, row)
 
     def _columns(self, categories: Tensor) -> Tensor:
-        if categories.is_floating_point() or categories.numel() != len(categories) * len(self.sizes):
+        if categories.is_floating_point() or categories.numel() != categories.size(0) * len(self.sizes):
             raise ValueError(
                 f"categories: expected integers [N, {len(self.sizes)}], got {categories.dtype} of shape "
                 f"{list(categories.shape)}; encode numbers with nn.Linear instead"
             )
-        return categories.view(len(categories), len(self.sizes)).long()
+        columns = categories.view(categories.size(0), len(self.sizes)).long()
+        sizes = torch.tensor(self.sizes, device=columns.device)
+        # Looked at on the CPU only: on a GPU it would wait for all work before.
+        if columns.device.type == "cpu" and not torch.compiler.is_compiling():
+            bad = ((columns < 0) | (columns >= sizes)).nonzero()
+            if len(bad):
+                row, column = bad[0].tolist()
+                raise ValueError(
+                    f"categories: expected numbers from 0 to {self.sizes[column] - 1} in column {column}, got "
+                    f"{int(columns[row, column])} in row {row}; give the encoder larger sizes"
+                )
+        return columns
 
     def extra_repr(self) -> str:
         return f"{self.sizes}, {self.weight.size(1)}"

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import Backend, make_plan
-from dgn.graph import graph_of_nodes
+from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.conv import DGNConv
+from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
+from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.parameters import initialize_as_authors, reset
 from dgn.nn.readout import READOUTS, Readout, read_out
@@ -68,10 +70,12 @@ class DGN(nn.Module):
         super().__init__()
         check_option("readout", readout, READOUTS)
         check_option("initialization", initialization, ("pytorch", "authors"))
+        if edge_encoder is not None and edge_dim is None:
+            raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
         last = hidden if last is None else last
         self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
         self.positional = nn.Linear(positional, hidden) if positional else None
-        self.size_norm, self.readout, self.initialization = size_norm, readout, initialization
+        self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
         self.plan = make_plan(aggregators)
         self.layers = nn.ModuleList()
         for layer in range(num_layers):
@@ -110,7 +114,7 @@ class DGN(nn.Module):
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
-        graph = graph_of_nodes(edge_index, x)
+        graph = read_graph(edge_index, x.size(0), batch)
         if batch is None:
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             num_graphs = 1
@@ -119,12 +123,7 @@ class DGN(nn.Module):
         h = self.node_encoder(x)
         if self.positional is not None:
             h = h + self.positional(self._known(potential)[:, : self.positional.in_features].to(h.dtype))
-        edges = None
-        if self.edge_encoder is not None and edge_attr is not None:
-            if isinstance(self.edge_encoder, CategoryEncoder):
-                edges = self.edge_encoder.as_table(edge_attr).sort(graph)
-            else:
-                edges = self.edge_encoder(edge_attr)
+        edges = self._edges(edge_attr, graph)
         weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
         size = _size_factor(batch, num_graphs, h) if self.size_norm else None
         state = h.new_zeros(num_graphs, h.size(1)) if len(self.virtual_nodes) else None
@@ -133,6 +132,14 @@ class DGN(nn.Module):
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, batch, state)
         return self.head(read_out(self.readout, h, batch, num_graphs, potential))  # type: ignore[no-any-return]
+
+    def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Tensor | EdgeTable | None:
+        """Edge features for the layers; edges of a network without edge features are not looked at."""
+        if edge_attr is None or self.edge_dim is None:
+            return None
+        if isinstance(self.edge_encoder, CategoryEncoder):
+            return self.edge_encoder.as_table(edge_attr).sort(graph)
+        return edge_attr if self.edge_encoder is None else self.edge_encoder(edge_attr)
 
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""
@@ -151,7 +158,7 @@ class DGN(nn.Module):
 
 def _head(channels: int, width: int, targets: int) -> nn.Sequential:
     """The published readout: two halvings with ReLU, then the outputs."""
-    widths = [channels, width // 2, width // 4]
+    widths = [channels, max(width // 2, 1), max(width // 4, 1)]
     hidden = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*hidden, nn.Linear(widths[-1], targets))
 

@@ -63,12 +63,16 @@ def _lowest(matrices: NDArray[np.float64], count: int) -> tuple[NDArray[np.float
 
 
 def check_one_zero(values: NDArray[np.float64]) -> None:
-    """A connected component has the eigenvalue 0 once: refuse anything else. ``values`` [b, at least 2] ascend."""
-    tolerance = 1e-13 * values.shape[1] * np.abs(values).max(axis=1)
-    assert (np.abs(values[:, 0]) <= tolerance).all(), "the constant vector was lost"
-    if (values[:, 1] <= tolerance).any():
+    """A connected component has the eigenvalue 0 once: refuse anything else. ``values`` [b, n] ascend."""
+    assert (np.abs(values[:, 0]) <= 1e-13 * values.shape[1] * values[:, -1]).all(), "the constant vector was lost"
+    check_lowest(values[:, 1], values[:, -1])
+
+
+def check_lowest(values: NDArray[np.float64], norm: NDArray[np.float64] | float) -> None:
+    """The first non-trivial eigenvalue of each component must not be 0, as it is where a component falls apart."""
+    if (values <= 1e-15 * norm).any():
         raise ValueError(
-            "edge_weight: expected weights that hold each component together, got a component with two eigenvalues "
-            f"that are 0 to rounding ({values[values[:, 1] <= tolerance][0, :2].tolist()}); drop the edges of "
-            "negligible weight, so that it falls into two components"
+            "edge_weight: expected weights that hold each component together, got a component whose first non-trivial "
+            f"eigenvalue is 0 to rounding ({values.min():.1e}); drop the edges of negligible weight, so that it falls "
+            "into two components"
         )

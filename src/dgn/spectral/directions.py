@@ -1,6 +1,7 @@
 """Directions of a graph: its low-frequency Laplacian eigenvectors, component by component."""
 
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from torch import Tensor
 from dgn.graph.checks import check_option
 from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
-from dgn.spectral.dense import Solution, solve_dense
+from dgn.spectral.dense import Solution, check_lowest, solve_dense
 from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized, weighted_graph
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.sparse import GUARD, solve_sparse
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
+DIRECT_WORK = 2e8  # sum of cubed sizes; below, torch is done before Numba's kernels are loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,23 +116,43 @@ def _solve(
     matrix: csr_array, label: NDArray[np.int64], sizes: NDArray[np.int64], count: int, normalization: Normalization
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Eigenvalues [C, count] and vectors [N, count] of all components, NaN and 0 where there are none."""
-    values = np.full((len(sizes), count), np.nan)
-    vectors = np.zeros((len(label), count))
     degree = np.asarray(matrix.sum(axis=1))
+    trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
     largest = max(LARGEST_DENSE, 10 * (count + GUARD))
-    for found in solve_dense(symmetric, label, largest, count):
-        _store(found, values, vectors)
+    values, vectors = _solve_small(symmetric, label, sizes, trivial, largest, count)
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
-        trivial = np.sqrt(degree[nodes]) if normalization else np.ones(len(nodes))
-        block = matrix[nodes, :][:, nodes], symmetric[nodes, :][:, nodes], trivial / np.linalg.norm(trivial)
-        pair_values, pair_vectors = solve_sparse(*block, count)
-        _store(Solution(np.array([big]), nodes[None], pair_values[None], pair_vectors[None]), values, vectors)
+        unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
+        pairs = solve_sparse(matrix[nodes, :][:, nodes], symmetric[nodes, :][:, nodes], unit, count)
+        _store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
     if normalization == "rw":
         mean_degree = np.bincount(label, weights=degree) / np.maximum(sizes, 1)
         connected = degree > 0
         vectors[connected] *= np.sqrt(mean_degree[label] / np.where(connected, degree, 1))[connected, None]
+    return values, vectors
+
+
+def _solve_small(
+    symmetric: csr_array,
+    label: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    trivial: NDArray[np.float64],
+    largest: int,
+    count: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All components of 2 to ``largest`` nodes: by the direct solver if it is there and the job is worth it."""
+    small = np.flatnonzero((sizes > 1) & (sizes <= largest))
+    work = float((sizes[small].astype(np.float64) ** 3).sum())
+    if work >= DIRECT_WORK and find_spec("numba") is not None:
+        from dgn.spectral.direct import solve_direct
+
+        values, vectors = solve_direct(symmetric, label, trivial, small, count)
+        check_lowest(values[small, 0], 2 * symmetric.diagonal().max(initial=0))
+        return values, vectors
+    values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
+    for found in solve_dense(symmetric, label, largest, count):
+        _store(found, values, vectors)
     return values, vectors
 
 

@@ -1,7 +1,10 @@
 """A canonical sign for eigenvectors: the same for every numbering of the nodes."""
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
 
 UNDECIDED = 1e-8  # a moment this small, relative to the sum of the magnitudes of its terms, decides nothing
 
@@ -30,24 +33,33 @@ def canonical_sign(
     ([[-1.0]], [[True]])
     """
     sign = np.zeros((num_components, vectors.shape[1]))
-    for moment in _moments(vectors, degree):
-        total = _sum(moment, component, num_components)
-        magnitude = _sum(np.abs(moment), component, num_components)
-        open_and_clear = (sign == 0) & (np.abs(total) > UNDECIDED * magnitude)
-        sign = np.where(open_and_clear, np.sign(total), sign)
+    for odd, power in product((3, 1, 5), (0, 1, 2, 3)):
+        open_nodes = np.flatnonzero((sign == 0).any(axis=1)[component])
+        if len(open_nodes) == 0:
+            break
+        moment = _moment(vectors[open_nodes], degree[open_nodes], odd, power)
+        membership = _membership(component[open_nodes], num_components)
+        total, magnitude = membership @ moment, membership @ np.abs(moment)
+        clear = (sign == 0) & (np.abs(total) > UNDECIDED * magnitude)
+        sign = np.where(clear, np.sign(total), sign)
     decided = sign != 0
     return np.where(decided, sign, _sign_of_largest(vectors, component, num_components)), decided
 
 
-def _moments(vectors: NDArray[np.float64], degree: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    weight = degree[:, None]
-    return [weight**power * vectors**odd for odd in (3, 1, 5) for power in (0, 1, 2, 3)]
+def _moment(vectors: NDArray[np.float64], degree: NDArray[np.float64], odd: int, power: int) -> NDArray[np.float64]:
+    """The terms of one moment; products, since powers are slow."""
+    terms = vectors.copy()
+    for _ in range(odd // 2):
+        terms *= vectors * vectors
+    for _ in range(power):
+        terms *= degree[:, None]
+    return terms
 
 
-def _sum(values: NDArray[np.float64], component: NDArray[np.int64], num_components: int) -> NDArray[np.float64]:
-    total = np.zeros((num_components, values.shape[1]))
-    np.add.at(total, component, values)
-    return total
+def _membership(component: NDArray[np.int64], num_components: int) -> csr_array:
+    """The matrix that sums node values over components."""
+    place = component, np.arange(len(component))
+    return coo_array((np.ones(len(component)), place), shape=(num_components, len(component))).tocsr()
 
 
 def _sign_of_largest(

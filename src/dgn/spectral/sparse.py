@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
 
+from dgn.spectral.dense import check_lowest
+
 Array = NDArray[np.float64]
 
 ACCURACY = 1e-8  # largest residual, relative to the norm of the matrix: what the field needs
@@ -35,7 +37,7 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
     best = np.inf
     for _ in range(RESTARTS):
         values, block = _rayleigh_ritz(symmetric, _krylov_space(inverse, block, trivial), block.shape[1])
-        _check_one_zero(values, norm)
+        check_lowest(values[:1], norm)
         residual = _residual(symmetric, values[:count], block[:, :count])
         worst = float((residual / np.minimum(ACCURACY * norm, RELATIVE_ACCURACY * values[:count])).max())
         if (residual <= ROUNDING * norm).all() or (worst <= 1 and worst > best / 2):
@@ -85,16 +87,6 @@ def _rayleigh_ritz(symmetric: csr_array, basis: Array, count: int) -> tuple[Arra
 
 def _residual(symmetric: csr_array, values: Array, vectors: Array) -> Array:
     return np.asarray(np.linalg.norm(symmetric @ vectors - vectors * values, axis=0))
-
-
-def _check_one_zero(values: Array, norm: float) -> None:
-    """The trivial vector is kept out of the space: a second eigenvalue 0 means that the component falls apart."""
-    if values[0] <= 1e-15 * norm:
-        raise ValueError(
-            "edge_weight: expected weights that hold each component together, got a component whose first non-trivial "
-            f"eigenvalue is 0 to rounding ({values[0]:.1e}); drop the edges of negligible weight, so that it falls "
-            "into two components"
-        )
 
 
 def _inverse(adjacency: csr_array, trivial: Array) -> Callable[[Array], Array]:

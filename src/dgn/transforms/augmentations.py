@@ -51,10 +51,10 @@ class RandomRotation(_FieldTransform):
     def forward(self, data: Data) -> Data:
         field = self.field_of(data)
         first, second = (k - 1 for k in self.directions)
-        if max(first, second) >= field.size(1):
+        if first == second or min(first, second) < 0 or max(first, second) >= field.size(1):
             raise ValueError(
-                f"field: expected directions {self.directions}, got {field.size(1)} columns; ask AddDirections for "
-                f"k={max(self.directions)}"
+                f"directions: expected two different numbers from 1 to {field.size(1)}, the columns of the field, got "
+                f"{self.directions}; ask AddDirections for a larger k if there are too few"
             )
         angle = math.radians(self.degrees) * (2 * self.uniform() - 1)
         turned = rotate(field[:, first], field[:, second], angle, data.edge_index, data.num_nodes, collinear="keep")

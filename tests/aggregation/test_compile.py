@@ -1,0 +1,118 @@
+"""Aggregation and convolution under torch.compile and torch.export."""
+
+import copy
+import os
+import shutil
+
+import pytest
+import torch
+from torch import nn
+
+import dgn
+from dgn.aggregation import Messages, aggregate, make_plan
+from dgn.nn import DGN, DGNConv
+from dgn.testing import complete, grid, path
+
+NAMES = ["mean", "max", "std", "av1", "dx1"]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # within torch
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def backend(request):
+    if request.param == "cpu":
+        pytest.importorskip("numba", reason="Numba is not installed")
+    torch.compiler.reset()
+    return request.param
+
+
+def inputs(graph, channels=4, dtype=torch.float64):
+    edge_index, num_nodes = graph
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(num_nodes, channels, dtype=dtype, generator=draw).requires_grad_()
+    return x, edge_index, torch.randn(edge_index.size(1), 1, dtype=dtype, generator=draw)
+
+
+def assert_same(ours, theirs, x):
+    torch.testing.assert_close(ours, theirs)
+    (gradient,), (expected,) = (torch.autograd.grad(out.square().sum(), x) for out in (ours, theirs))
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_compiled_aggregation_is_the_same_at_every_size(backend):
+    plan = make_plan(NAMES)
+
+    def run(x, edge_index, field):
+        graph = dgn.as_graph(edge_index, x.size(0))
+        return aggregate(plan, Messages(x, x), plan.compute_weights(field, graph), graph, backend)
+
+    compiled = torch.compile(run, fullgraph=True, dynamic=True, backend="aot_eager")
+    for graph in (grid(3, 3), complete(5), path(8)):
+        x, edge_index, field = inputs(graph)
+        assert_same(compiled(x, edge_index, field), run(x, edge_index, field), x)
+
+
+@pytest.mark.parametrize("message", ["simple", "complex"])
+def test_compiled_convolution_is_the_same_at_every_size(backend, message):
+    torch.manual_seed(0)
+    scalers = ["identity", "attenuation"]
+    conv = DGNConv(4, 6, NAMES, scalers, message=message, backend=backend).double()
+    compiled = torch.compile(conv, fullgraph=True, dynamic=True, backend="aot_eager")
+    for graph in (grid(3, 3), complete(5)):
+        x, edge_index, field = inputs(graph)
+        assert_same(compiled(x, edge_index, field), conv(x, edge_index, field), x)
+
+
+@pytest.mark.slow
+def test_inductor_compiles_a_convolution():
+    pytest.importorskip("numba", reason="Numba is not installed")
+    if not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+        pytest.skip("no C++ compiler")
+    torch.compiler.reset()
+    conv = DGNConv(4, 6, ["mean", "dx1"], message="complex", backend="cpu")
+    compiled = torch.compile(conv, fullgraph=True, dynamic=True)
+    x, edge_index, field = inputs(grid(3, 3), dtype=torch.float32)
+    assert_same(compiled(x, edge_index, field), conv(x, edge_index, field), x)
+
+
+def test_an_exported_convolution_serves_other_graphs(backend):
+    conv = DGNConv(4, 6, NAMES, message="complex", backend=backend).double().eval()
+    nodes, edges = torch.export.Dim("nodes", min=2), torch.export.Dim("edges", min=2)
+    shapes = {"x": {0: nodes}, "edge_index": {1: edges}, "field": {0: edges}}
+    with torch.no_grad():
+        exported = torch.export.export(conv, inputs(grid(3, 3)), dynamic_shapes=shapes).module()
+        for graph in (grid(3, 3), complete(6)):
+            torch.testing.assert_close(exported(*inputs(graph)), conv(*inputs(graph)))
+
+
+def test_an_exported_network_predicts_the_same(backend):
+    torch.manual_seed(0)
+    net = DGN(nn.Linear(4, 8), 8, 2, num_layers=2, aggregators=NAMES, backend=backend).double().eval()
+    with torch.no_grad():
+        exported = torch.export.export(net, inputs(grid(3, 3))).module()
+        torch.testing.assert_close(exported(*inputs(grid(3, 3))), net(*inputs(grid(3, 3))))
+
+
+def test_a_layer_can_be_copied_and_saved(tmp_path):
+    conv = DGNConv(4, 6, NAMES, message="complex").double()
+    torch.save(conv.state_dict(), tmp_path / "conv.pt")
+    other = copy.deepcopy(conv)
+    other.reset_parameters()
+    assert not torch.equal(other(*inputs(path(4))), conv(*inputs(path(4))))
+    other.load_state_dict(torch.load(tmp_path / "conv.pt"))
+    assert torch.equal(other(*inputs(path(4))), conv(*inputs(path(4))))
+
+
+@pytest.mark.parametrize("parts", [("source",), ("source", "target", "table"), ("table", "node")], ids="+".join)
+def test_the_operator_is_registered_as_torch_asks(parts):
+    pytest.importorskip("numba", reason="Numba is not installed")
+    # Signs are kept for absolute values only: columns without one would be compared as they happen to be.
+    plan, graph = make_plan(["mean", "max", "min", "std", "dx1"]), dgn.as_graph(*grid(2, 3))
+    field = inputs(grid(2, 3))[2]
+    given = {part: torch.randn(graph.num_edges if part == "table" else 6, 4).double() for part in parts}
+    messages = Messages(**{part: value.requires_grad_() for part, value in given.items()})
+    edge, node = plan.compute_weights(field, graph)
+    by_target, by_source = graph.by_target, graph.by_source
+    layout = (*by_target, by_source.pointer, graph.place)
+    codes, columns = list(plan.codes), list(plan.columns)
+    arguments = (*messages, edge.requires_grad_(), node.requires_grad_(), *layout, codes, columns, True, True, "cpu")
+    torch.library.opcheck(torch.ops.dgn.aggregate.default, arguments)

@@ -1,0 +1,49 @@
+"""The Triton kernels compile for a GPU, on any machine."""
+
+import inspect
+from itertools import product
+from typing import Any
+
+import pytest
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from dgn.aggregation import gpu_backward, gpu_forward, make_plan
+
+NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", "dx2"]
+POINTERS = {
+    "pointer": "*i64", "source_pointer": "*i64", "order": "*i32", "neighbor": "*i32", "place": "*i32", "row": "*i32",
+    "at_max": "*i32", "at_min": "*i32", "sign": "*i8", "weight": "*fp32", "self_weight": "*fp32", "average": "*fp32",
+    "num_channels": "i32",
+}  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not hasattr(gpu_forward.aggregate_nodes, "fn"), reason="Triton is interpreting")
+
+
+def compiled_size(kernel: Any, dtype: str, constants: dict[str, Any]) -> int:
+    names = list(inspect.signature(kernel.fn).parameters)
+    constants = {name: value for name, value in constants.items() if name in names}
+    signature = {name: "constexpr" if name in constants else POINTERS.get(name, f"*{dtype}") for name in names}
+    source = ASTSource(kernel, signature=signature, constexprs=constants)
+    return len(triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1}).asm["ptx"])
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16", "fp64"])
+@pytest.mark.parametrize(("names", "parts"), list(product([NAMES, ["mean"], ["av1", "dx1"]], ["s", "ste", "e"])))
+def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
+    plan = make_plan(names)
+    constants = {
+        "CODES": plan.codes, "COLUMNS": plan.columns, "A": len(plan), "W": len(plan.weights),
+        "NEED_SUM": {0, 1} & set(plan.codes) != set(), "NEED_VAR": {4, 5} & set(plan.codes) != set(),
+        "NEED_MAX": 2 in plan.codes, "NEED_MIN": 3 in plan.codes,
+        "HAS_SOURCE": "s" in parts, "HAS_TARGET": "t" in parts, "HAS_TABLE": "e" in parts, "HAS_NODE": parts == "e",
+        "HAS_SELF": plan.has_self, "SAVE": True, "ACC": tl.float64 if dtype == "fp64" else tl.float32,
+        "BLOCK_E": 8, "BLOCK_C": 64,
+    }  # fmt: skip
+    for kernel in (gpu_forward.aggregate_nodes, gpu_backward.gradient_of_messages, gpu_backward.sum_segments):
+        assert compiled_size(kernel, dtype, constants) > 0

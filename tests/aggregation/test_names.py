@@ -1,0 +1,78 @@
+"""Names of aggregators: each family is understood, and what is not is refused with the nearest name."""
+
+import math
+
+import pytest
+
+from dgn.aggregation.names import ISOTROPIC, Directional, parse
+
+MEANINGS = {
+    "av1": Directional("av", 1),
+    "dx1": Directional("dx", 1, absolute=True),
+    "dx12": Directional("dx", 12, absolute=True),
+    "dx3-signed": Directional("dx", 3),
+    "av1-center": Directional("av", 1, balance="center"),
+    "dx1-center": Directional("dx", 1, balance="center", absolute=True),
+    "av2-pad": Directional("av", 2, padding="zero"),
+    "dx2-pad": Directional("dx", 2, padding="zero", absolute=True),
+    "fwd1": Directional("fwd", 1),
+    "bwd4": Directional("bwd", 4),
+    "av1-hard": Directional("av", 1, hardening=math.inf),
+    "fwd1-hard": Directional("fwd", 1, hardening=math.inf),
+    "dx1-soft10": Directional("dx", 1, hardening=10.0, absolute=True),
+    "av1-soft0.5": Directional("av", 1, hardening=0.5),
+    "dx2-center-signed-hard": Directional("dx", 2, balance="center", hardening=math.inf),
+}
+
+
+@pytest.mark.parametrize("name", ISOTROPIC)
+def test_isotropic_names_are_themselves(name):
+    assert parse(name) == name
+
+
+@pytest.mark.parametrize(("name", "meaning"), MEANINGS.items(), ids=MEANINGS)
+def test_every_family_is_understood(name, meaning):
+    assert parse(name) == meaning
+
+
+@pytest.mark.parametrize(
+    ("authors", "ours"),
+    [("dir1-av", "av1"), ("dir2-smooth", "av2"), ("dir1-dx", "dx1"), ("dir3-dx-center", "dx3-center")],
+)
+def test_the_names_of_the_authors_are_understood(authors, ours):
+    assert parse(authors) == parse(ours)
+
+
+def test_the_order_of_options_does_not_matter():
+    assert parse("dx1-signed-center-hard") == parse("dx1-hard-center-signed")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("maen", "mean"), ("avg1", "av1"), ("av0", "av1"), ("av", "av1"), ("dx1-sign", "dx1-signed"),
+        ("dx1-centre", "dx1-center"), ("forward1", "fwd1"), ("bwd", "bwd1"), ("av1-soft", "av1-soft10"),
+        ("stdev", "std"),
+    ],
+)  # fmt: skip
+def test_an_unknown_name_is_refused_and_the_nearest_named(name, nearest):
+    with pytest.raises(ValueError, match=f"aggregator '{name}'.*did you mean '{nearest}'"):
+        parse(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "dx01", "dx-1", "av1-signed", "fwd1-center", "bwd1-pad", "fwd1-signed", "mean-hard", "max1",
+        "dx1-hard-hard", "dx1-soft2-hard", "dx1-signed-signed",
+        "dx1-", "dx1-soft-2", "dx1-softinf", "dir1-max", "dir-av", "DX1", " dx1",
+    ],
+)  # fmt: skip
+def test_meaningless_names_are_refused(name):
+    with pytest.raises(ValueError, match="expected one of mean, sum, max, min, std, var"):
+        parse(name)
+
+
+def test_a_temperature_of_0_is_refused():
+    with pytest.raises(ValueError, match=r"temperature above 0, got 0\.0; try av1-soft10"):
+        parse("av2-soft0")

@@ -1,0 +1,119 @@
+"""Plans: frozen, cached, with one column of weights for all outputs that share it."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+import torch
+
+import dgn
+from dgn.aggregation import make_plan
+from dgn.aggregation.plan import Code
+from dgn.testing import path, star
+
+GRAPH = dgn.as_graph(*star(3))
+
+
+def field(columns=2):
+    return torch.randn(GRAPH.num_edges, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_the_same_names_give_the_same_object():
+    assert make_plan(["mean", "dx1"]) is make_plan(("mean", "dx1"))
+    assert make_plan(["mean", "dx1"]) != make_plan(["dx1", "mean"])
+
+
+def test_a_plan_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        make_plan(["mean"]).codes = ()
+    assert hash(make_plan(["mean"])) == hash(make_plan(["mean"]))
+
+
+def test_each_name_becomes_its_code():
+    names = ["sum", "mean", "max", "min", "var", "std", "dx1-signed", "dx1"]
+    assert make_plan(names).codes == tuple(Code)
+    assert len(make_plan(names)) == 8
+
+
+def test_the_absolute_value_shares_the_weights():
+    plan = make_plan(["dx1", "mean", "dx1-signed", "av1", "dx2"])
+    assert len(plan.weights) == 3
+    assert plan.columns == (0, 0, 0, 1, 2)
+    edge, node = plan.compute_weights(field(), GRAPH)
+    assert (edge.shape, node.shape) == ((6, 3), (4, 3))
+
+
+@pytest.mark.parametrize(
+    ("names", "directions", "has_self"),
+    [(["mean"], 0, False), (["av2"], 2, False), (["mean", "dx1", "av7"], 7, True), (["fwd3-hard"], 3, False)],
+)
+def test_what_a_plan_needs(names, directions, has_self):
+    plan = make_plan(names)
+    assert (plan.num_directions, plan.has_self) == (directions, has_self)
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "options"),
+    [
+        ("av2", dgn.smoothing, {}),
+        ("dx2-signed", dgn.derivative, {}),
+        ("av2-center", dgn.smoothing, {"balance": "center"}),
+        ("dx2-center", dgn.derivative, {"balance": "center"}),
+        ("av2-pad", dgn.smoothing, {"padding": "zero"}),
+        ("dx2-pad", dgn.derivative, {"padding": "zero"}),
+    ],
+)
+def test_weights_are_those_of_the_operators(name, operator, options):
+    weights = make_plan([name]).compute_weights(field(), GRAPH)
+    expected = operator(field()[:, 1], GRAPH, **options)
+    assert torch.equal(weights.edge, expected.edge_weight[GRAPH.by_target.order])
+    assert torch.equal(weights.self, expected.self_weight)
+
+
+def test_one_sided_and_hardened_fields_are_shaped_first():
+    plan = make_plan(["fwd1", "bwd1", "av1-hard", "dx1-soft2"])
+    shaped = [
+        dgn.smoothing(dgn.forward_field(field()[:, 0]), GRAPH),
+        dgn.smoothing(dgn.backward_field(field()[:, 0]), GRAPH),
+        dgn.smoothing(dgn.harden(field()[:, 0], GRAPH), GRAPH),
+        dgn.derivative(dgn.harden(field()[:, 0], GRAPH, temperature=2.0), GRAPH),
+    ]
+    weights = plan.compute_weights(field(), GRAPH)
+    expected = torch.cat([operator.edge_weight for operator in shaped], dim=1)
+    assert torch.equal(weights.edge, expected[GRAPH.by_target.order])
+    assert torch.equal(weights.self, torch.cat([operator.self_weight for operator in shaped], dim=1))
+
+
+def test_without_directions_no_field_is_needed():
+    edge, node = make_plan(["mean", "max"]).compute_weights(None, GRAPH)
+    assert (edge.shape, node.shape) == ((6, 0), (4, 0))
+
+
+@pytest.mark.parametrize("names", [[], "mean", (), ""])
+def test_no_list_of_names_is_refused(names):
+    with pytest.raises(ValueError, match="aggregators: expected a list of one or more names"):
+        make_plan(names)
+
+
+@pytest.mark.parametrize("names", [["mean", "mean"], ["av1", "dir1-av"], ["av1-soft1", "av1-soft1.0"]])
+def test_repeated_names_are_refused(names):
+    with pytest.raises(ValueError, match="expected each one once"):
+        make_plan(names)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (None, r"field: expected shape \[6, K\].*got None; make one with dgn.gradient"),
+        (torch.ones(5, 2), r"field: expected shape \[6, K\].*got shape \[5, 2\]"),
+        (torch.ones(6), r"got shape \[6\]"),
+        (torch.ones(6, 1), "at least 2 columns for aggregators mean, dx2, got 1; ask dgn.directions for k=2"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        make_plan(["mean", "dx2"]).compute_weights(wrong, GRAPH)
+
+
+def test_weights_of_an_empty_graph():
+    edge, node = make_plan(["av1", "dx1"]).compute_weights(torch.zeros(0, 1), dgn.as_graph(*path(0)))
+    assert (edge.shape, node.shape) == ((0, 2), (0, 2))

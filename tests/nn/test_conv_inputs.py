@@ -1,0 +1,168 @@
+"""What PyG users have in hand goes into a convolution, and what does not fit is refused with the remedy."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric import EdgeIndex
+
+import dgn
+from dgn.nn import DGN, DGNConv, EdgeTable
+from dgn.testing import random_graph
+
+EDGES, N = random_graph(7, 0.5, torch.Generator().manual_seed(3))
+E = EDGES.size(1)
+csr = pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+
+
+def random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def conv(**options):
+    torch.manual_seed(0)
+    return DGNConv(4, 6, **({"aggregators": ["mean", "max", "dx1"]} | options))
+
+
+def as_csr(edge_index, field, shape):
+    """The transposed adjacency, row i holding the edges into i, and the field in its order."""
+    order = (edge_index[1] * shape[1] + edge_index[0]).argsort(stable=True)
+    source, target = edge_index[:, order]
+    pointer = torch.searchsorted(target, torch.arange(shape[0] + 1))
+    ones = torch.ones(len(order))
+    return torch.sparse_csr_tensor(pointer, source, ones, shape, check_invariants=True), field[order]
+
+
+def test_an_edge_index_of_pyg():
+    x, field = random(N, 4), random(E, 1, seed=1)
+    special = EdgeIndex(EDGES, sparse_size=(N, N))
+    got = conv()(x, special, field)
+    assert type(got) is torch.Tensor
+    assert torch.equal(got, conv()(x, EDGES, field))
+
+
+@csr
+def test_the_rows_of_a_csr_matrix_are_targets():
+    source, target = torch.tensor([[0, 2, 2], [1, 1, 0]])  # directed: the transpose would differ
+    edge_index, field = torch.stack([source, target]), random(3, 1)
+    matrix, reordered = as_csr(edge_index, field, (3, 3))
+    assert matrix.to_dense().tolist() == [[0, 0, 1], [1, 0, 1], [0, 0, 0]]
+    torch.testing.assert_close(conv()(random(3, 4), matrix, reordered), conv()(random(3, 4), edge_index, field))
+
+
+@pytest.mark.parametrize("kind", [pytest.param("csr", marks=csr), "EdgeIndex", "Graph"])
+def test_a_network_takes_what_a_convolution_takes(kind):
+    torch.manual_seed(0)
+    net = DGN(nn.Linear(4, 8), 8, num_layers=2).eval()
+    x, field = random(N, 4), random(E, 1, seed=1)
+    expected = net(x, EDGES, field)
+    if kind == "csr":
+        edges, field = as_csr(EDGES, field, (N, N))
+    else:
+        edges = EdgeIndex(EDGES, sparse_size=(N, N)) if kind == "EdgeIndex" else dgn.as_graph(EDGES, N)
+    torch.testing.assert_close(net(x, edges, field), expected)
+
+
+def test_a_graph_is_sorted_once(monkeypatch):
+    calls = []
+    group = dgn.graph.layout._group
+    monkeypatch.setattr(dgn.graph.layout, "_group", lambda *arguments: calls.append(1) or group(*arguments))
+    graph, field = dgn.as_graph(EDGES, N), random(E, 1, seed=1)
+    layer = conv(backend="reference")
+    first = layer(random(N, 4), graph, field)
+    assert torch.equal(layer(random(N, 4), graph, field), first)
+    assert torch.equal(layer(random(N, 4), EDGES, field), first)
+    assert len(calls) == 2  # the graph, and the bare edge_index
+
+
+@pytest.mark.parametrize("message", ["simple", "complex"])
+def test_a_bipartite_graph_sends_from_sources_to_targets(message):
+    layer = conv(message=message, aggregators=["mean", "max"])
+    sources, targets = random(5, 4), random(3, 4, seed=1)
+    edge_index = torch.tensor([[0, 4, 2, 1], [0, 0, 2, 0]])
+    got = layer((sources, targets), edge_index)
+    assert got.shape == (3, 6)
+    m = sources[edge_index[0]]
+    if message == "complex":
+        linear = layer.message
+        m = torch.cat([m, targets[edge_index[1]]], dim=1) @ linear.weight[0].T + linear.bias[0]
+    rows = [m[edge_index[1] == i] for i in range(3)]
+    both = [torch.cat([r.mean(0), r.amax(0)]) if len(r) else torch.zeros(8) for r in rows]
+    joined = torch.cat(([targets] if message == "complex" else []) + [torch.stack(both)], dim=1)
+    torch.testing.assert_close(got, joined @ layer.update.weight[0].T + layer.update.bias[0])
+
+
+@csr
+def test_a_bipartite_graph_in_csr():
+    sources, targets = random(5, 4), random(3, 4, seed=1)
+    edge_index, field = torch.tensor([[0, 4, 2, 1], [0, 0, 2, 0]]), random(4, 1)
+    matrix, reordered = as_csr(edge_index, field, (3, 5))
+    expected = conv()((sources, targets), edge_index, field)
+    torch.testing.assert_close(conv()((sources, targets), matrix, reordered), expected)
+
+
+@pytest.mark.parametrize("edge", [(5, 0), (0, 3), (-1, 0), (0, -1)])
+def test_a_bipartite_edge_out_of_range_is_refused(edge):
+    with pytest.raises(ValueError, match="edge_index: expected"):
+        conv()((random(5, 4), random(3, 4)), torch.tensor([edge]).T, random(1, 1))
+
+
+REFUSED = {
+    "aggregators: expected a list of one or more names": {"aggregators": []},
+    "did you mean 'mean'": {"aggregators": ["maen"]},
+    "scaler.*did you mean 'identity'": {"scalers": ["identty"]},
+    "scalers: expected a list of one or more names, got .*'identity'": {"scalers": "identity"},
+    r"scalers: expected a list of one or more names, got \[\]": {"scalers": []},
+    "delta: expected a number above 0, got 0.*average_log_degree": {"delta": 0},
+    "delta: expected a number above 0, got nan": {"delta": float("nan")},
+    "message.*did you mean 'complex'": {"message": "complexe"},
+    "derivative.*did you mean 'authors'": {"derivative": "author"},
+    "edge_dim: expected None with message='simple', got 3; use message='complex'": {"edge_dim": 3},
+    "towers: expected a divisor of in_channels=4.*got 3": {"towers": 3, "message": "complex"},
+    "towers: .*with message='complex', got 2 with message='simple'": {"towers": 2},
+    "towers: .*got 0": {"towers": 0},
+}
+
+
+@pytest.mark.parametrize(("message", "options"), REFUSED.items(), ids=range(len(REFUSED)))
+def test_layers_that_cannot_be_are_refused(message, options):
+    with pytest.raises(ValueError, match=message):
+        conv(**options)
+
+
+x, field = random(N, 4), random(E, 1)
+UNFIT = {
+    "wrong width": ({}, (random(N, 5), EDGES, field), r"x: expected shape \[N, 4\], got \[7, 5\]"),
+    "one dimension": ({}, (random(4), EDGES, field), r"x: expected shape \[N, 4\], got \[4\]"),
+    "no field": ({}, (x, EDGES), r"field: expected shape \[\d+, K\].*got None; make one with dgn.gradient"),
+    "few columns": ({"aggregators": ["dx2"]}, (x, EDGES, field), "at least 2 columns.*ask dgn.directions for k=2"),
+    "another field": ({}, (x, EDGES, random(E - 1, 1)), "one row per edge"),
+    "unexpected edges": ({"message": "complex"}, (x, EDGES, field, random(E, 2)), "edge_attr: expected None, got"),
+    "no edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field), "got None; edge features need"),
+    "few edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field, random(3, 2)), "got 3 rows of width 2"),
+    "narrow edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field, random(E, 1)), "edge_attr: expected"),
+    "another graph": ({}, (x, dgn.as_graph(EDGES, 9), field), "expected a graph of 7 nodes, as x has, got one of 9"),
+    "missing node": ({}, (x[:3], EDGES, field), "edge_index: expected nodes from 0 to below num_nodes=3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "arguments", "message"), UNFIT.values(), ids=UNFIT)
+def test_input_that_does_not_fit_is_refused(options, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        conv(**options)(*arguments)
+
+
+def test_too_few_rows_of_a_table_are_refused():
+    layer = conv(message="complex", edge_dim=2)
+    with pytest.raises(ValueError, match="edge_attr"):
+        layer(x, EDGES, field, EdgeTable(random(2, 2), torch.zeros(E - 1).long()))
+
+
+def test_a_message_module_of_the_wrong_width_is_refused():
+    with pytest.raises(ValueError, match="message"):
+        conv(message=nn.Linear(8, 5))(x, EDGES, field)
+
+
+def test_a_sorted_table_does_not_serve_a_message_module():
+    table = EdgeTable(random(2, 2), torch.zeros(E).long()).sort(dgn.as_graph(EDGES, N))
+    with pytest.raises(ValueError, match="as it was before EdgeTable"):
+        conv(message=nn.Linear(10, 4), edge_dim=2)(x, EDGES, field, table)

@@ -1,0 +1,61 @@
+"""Categories become features: by node, by edge, or as a table."""
+
+import pytest
+import torch
+from torch import nn
+
+from dgn.nn import ATOM_SIZES, BOND_SIZES, CategoryEncoder
+
+several_sizes = pytest.mark.parametrize("sizes", [(4,), (3, 5), BOND_SIZES, (1, 1, 1)], ids=str)
+
+
+def categories(sizes, rows=50):
+    draw = torch.Generator().manual_seed(0)
+    return torch.stack([torch.randint(size, (rows,), generator=draw) for size in sizes], dim=1)
+
+
+@several_sizes
+def test_one_embedding_per_column_is_summed(sizes):
+    encoder, given = CategoryEncoder(sizes, 7), categories(sizes)
+    tables = encoder.weight.split(list(sizes))
+    expected = sum(nn.functional.embedding(given[:, c], table) for c, table in enumerate(tables))
+    torch.testing.assert_close(encoder(given), expected)
+
+
+@several_sizes
+def test_a_table_gives_the_embedding_of_each_edge(sizes):
+    encoder, given = CategoryEncoder(sizes, 7).double(), categories(sizes)
+    table = encoder.as_table(given)
+    assert table.table.size(0) == torch.tensor(sizes).prod()
+    looked_up, direct = table.table[table.row], encoder(given)
+    torch.testing.assert_close(looked_up, direct)
+    slope = torch.randn_like(direct)
+    gradients = [torch.autograd.grad(out, encoder.weight, slope)[0] for out in (looked_up, direct)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_one_column_may_come_without_its_dimension():
+    encoder = CategoryEncoder((4,), 3)
+    assert torch.equal(encoder(torch.tensor([1, 3])), encoder(torch.tensor([[1], [3]])))
+
+
+def test_the_columns_of_ogb_are_counted_as_published():
+    assert (sum(ATOM_SIZES), len(ATOM_SIZES), sum(BOND_SIZES), len(BOND_SIZES)) == (173, 9, 13, 3)
+
+
+def test_several_columns_start_from_small_numbers_and_one_from_normal_ones():
+    torch.manual_seed(0)
+    one, several = (CategoryEncoder(sizes, 50).weight.detach() for sizes in ((200,), (200, 4)))
+    assert 0.95 < float(one.std()) < 1.05
+    assert 0.8 * (6 / 250) ** 0.5 < float(several[:200].abs().max()) <= (6 / 250) ** 0.5
+    assert 0.8 * (6 / 54) ** 0.5 < float(several[200:].abs().max()) <= (6 / 54) ** 0.5
+
+
+@pytest.mark.parametrize("wrong", [torch.ones(3, 2), torch.ones(3, 3).long(), torch.ones(3).long()], ids=str)
+def test_numbers_and_other_widths_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"categories: expected integers \[N, 2\].*nn.Linear"):
+        CategoryEncoder((3, 5), 4)(wrong)
+
+
+def test_the_buffer_of_offsets_is_not_saved():
+    assert list(CategoryEncoder((3, 5), 4).state_dict()) == ["weight"]

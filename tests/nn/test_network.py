@@ -1,0 +1,226 @@
+"""The network: published sizes, batches, shared weights, initial values, and learning."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Batch, Data
+
+from dgn.aggregation import Plan
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder
+from dgn.testing import complete, grid, path, random_graph, star
+from dgn.transforms import AddDirections
+
+SCALERS = ["identity", "amplification", "attenuation"]
+
+
+def zinc(hidden, aggregators, message, **options):
+    return DGN(CategoryEncoder((28,), hidden), hidden, 1, aggregators=aggregators, scalers=SCALERS, message=message,
+               **options)  # fmt: skip
+
+
+def zinc_bonds():
+    return {"edge_encoder": CategoryEncoder((4,), 10), "edge_dim": 10}
+
+
+PUBLISHED = {
+    "ZINC simple, mean": (84_081, lambda: zinc(80, ["mean"], "simple")),
+    "ZINC simple, mean dx1": (100_256, lambda: zinc(63, ["mean", "dx1"], "simple")),
+    "ZINC complex, mean": (106_917, lambda: zinc(65, ["mean"], "complex")),
+    "ZINC complex-E, mean dx1": (103_495, lambda: zinc(52, ["mean", "dx1"], "complex", **zinc_bonds())),
+    "ZINC complex, mean dx1 av1": (100_457, lambda: zinc(45, ["mean", "dx1", "av1"], "complex")),
+    "ZINC tuned": (
+        98_035,
+        lambda: zinc(75, ["mean", "dx1", "max", "min"], "complex", last=70, towers=5, readout="sum", **zinc_bonds()),
+    ),
+    "PATTERN tuned": (
+        108_317,
+        lambda: DGN(CategoryEncoder((3,), 47), 47, 2, aggregators=["mean", "av1", "dx1"], scalers=SCALERS,
+                    message="complex", readout="nodes"),
+    ),
+    "CIFAR10 tuned": (
+        106_981,
+        lambda: DGN(nn.Linear(5, 100), 100, 10, last=95, aggregators=["mean", "dx1", "dx2", "max"], message="complex",
+                    towers=5, edge_encoder=nn.Linear(1, 10), edge_dim=10, dropout=0.3, readout="sum"),
+    ),
+    "MolHIV tuned": (
+        114_065,
+        lambda: DGN(CategoryEncoder(ATOM_SIZES, 70), 70, 1, aggregators=["mean", "max", "min", "av1", "dx1"],
+                    dropout=0.3, size_norm=False),
+    ),
+    "MolPCBA tuned": (
+        6_732_696,
+        lambda: DGN(CategoryEncoder(ATOM_SIZES, 480), 480, 128, aggregators=["mean", "sum", "max", "dx1"],
+                    message="complex", edge_encoder=CategoryEncoder(BOND_SIZES, 16), edge_dim=16, dropout=0.2,
+                    readout="sum"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "build"), PUBLISHED.values(), ids=PUBLISHED)
+def test_parameters_are_as_many_as_published(count, build):
+    assert sum(parameter.numel() for parameter in build().parameters()) == count
+
+
+def data(graph, seed=0, k=2):
+    edge_index, num_nodes = graph
+    draw = torch.Generator().manual_seed(seed)
+    x, y = torch.randn(num_nodes, 3, generator=draw), torch.randn(1, 1, generator=draw)
+    kinds = torch.randint(4, (edge_index.size(1),), generator=draw)
+    return AddDirections(k)(Data(x=x, edge_index=edge_index, edge_attr=kinds, y=y, num_nodes=num_nodes))
+
+
+GRAPHS = [data(graph, seed) for seed, graph in enumerate([grid(3, 4), path(5), star(4), path(1), complete(4)])]
+KINDS = {
+    "simple": {},
+    "complex": {"message": "complex", "scalers": SCALERS, "delta": 1.1},
+    "complex-E": {"message": "complex", "edge_encoder": True},
+    "towers": {"message": "complex", "edge_encoder": True, "towers": 4},
+}
+every_kind = pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+
+
+def network(**options):
+    torch.manual_seed(0)
+    if options.get("edge_encoder"):
+        options = options | {"edge_encoder": CategoryEncoder((4,), 5), "edge_dim": 5}
+    settings = {"num_layers": 3, "aggregators": ["mean", "max", "av1", "dx2"]} | options
+    return DGN(nn.Linear(3, 16), 16, **settings)
+
+
+@every_kind
+@pytest.mark.parametrize("readout", ["mean", "sum", "max", "directional", "nodes"])
+@pytest.mark.parametrize("virtual_node", [False, True])
+def test_a_batch_gives_what_its_graphs_give_alone(options, readout, virtual_node):
+    net = network(readout=readout, virtual_node=virtual_node, positional=2, **options).double().eval()
+    graphs = [graph.clone().apply(lambda t: t.double() if t.is_floating_point() else t) for graph in GRAPHS]
+    together = net(Batch.from_data_list(graphs))
+    torch.testing.assert_close(together, torch.cat([net(graph) for graph in graphs]))
+
+
+def test_a_batch_of_fields_of_very_different_size_gives_what_its_graphs_give_alone():
+    net = network().eval()
+    small = data(path(5))
+    small.field = 1e-9 * small.field
+    pair = [data(grid(3, 3)), small]
+    torch.testing.assert_close(net(Batch.from_data_list(pair)), torch.cat([net(graph) for graph in pair]))
+
+
+def test_data_and_its_parts_give_the_same():
+    net, batch = network(readout="directional", positional=1).eval(), Batch.from_data_list(GRAPHS)
+    parts = net(batch.x, batch.edge_index, batch.field, batch=batch.batch, potential=batch.potential)
+    assert torch.equal(net(batch), parts)
+
+
+def test_graphs_without_nodes_count():
+    net, one = network().eval(), GRAPHS[0]
+    out = net(one.x, one.edge_index, one.field, batch=torch.ones(one.num_nodes).long(), num_graphs=3)
+    assert out.shape == (3, 1)
+    torch.testing.assert_close(out[1:2], net(one))
+    assert torch.equal(out[0], out[2])
+
+
+def test_the_weights_of_the_field_are_computed_once(monkeypatch):
+    calls = []
+    compute = Plan.compute_weights
+    monkeypatch.setattr(Plan, "compute_weights", lambda *arguments: calls.append(1) or compute(*arguments))
+    network(num_layers=5)(GRAPHS[0])
+    assert len(calls) == 1
+
+
+@every_kind
+def test_relabelling_nodes_does_not_change_a_prediction(options):
+    net, one = network(**options).double().eval(), data(random_graph(8, 0.5, torch.Generator().manual_seed(0)))
+    label = torch.randperm(8, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(one.num_edges, generator=torch.Generator().manual_seed(1))
+    x, field = one.x.double(), one.field.double()
+    moved = net(x[label.argsort()], label[one.edge_index[:, order]], field[order], one.edge_attr[order])
+    torch.testing.assert_close(moved, net(x, one.edge_index, field, one.edge_attr))
+
+
+def test_the_sign_of_a_direction_does_not_matter_to_av_and_dx():
+    net, one = network().eval(), GRAPHS[0]
+    assert torch.equal(net(one.x, one.edge_index, -one.field), net(one.x, one.edge_index, one.field))
+
+
+def test_the_positional_baseline_adds_a_linear_map_of_the_potential():
+    net, one = network(positional=1, aggregators=["mean"], num_layers=0).eval(), GRAPHS[0]
+    h = net.node_encoder(one.x) + one.potential[:, :1] @ net.positional.weight.T + net.positional.bias
+    torch.testing.assert_close(net(one), net.head(h.mean(dim=0, keepdim=True)))
+
+
+def test_graph_size_norm_is_one_over_the_root_of_the_nodes():
+    net, seen = network(num_layers=2), []
+    for layer in net.layers:
+        layer.register_forward_hook(lambda _layer, arguments, _out: seen.append(arguments[4]))
+    net(Batch.from_data_list(GRAPHS[:2]))
+    expected = torch.tensor([12**-0.5] * 12 + [5**-0.5] * 5)[:, None]
+    assert len(seen) == 2
+    for size in seen:
+        torch.testing.assert_close(size, expected)
+
+
+def test_the_initial_values_of_the_authors():
+    net = network(message="complex", towers=4, initialization="authors")
+    for layer in net.layers:
+        linears = [layer.mix, layer.conv.message, layer.conv.update]
+        for linear in linears:
+            out, inputs = linear.weight.shape[-2:]
+            bound = (6 / (out + inputs)) ** 0.5 / inputs
+            assert 0.8 * bound < float(linear.weight.detach().abs().max()) <= bound
+            assert not linear.bias.any()
+        assert torch.equal(layer.norm.weight, torch.ones(16))
+    assert net.head[0].bias.any()
+    assert net.node_encoder.bias.any()
+
+
+@pytest.mark.parametrize("initialization", ["pytorch", "authors"])
+def test_reset_draws_again_and_keeps_the_initialization(initialization):
+    net = network(message="complex", virtual_node=True, positional=1, initialization=initialization)
+    before = {name: parameter.clone() for name, parameter in net.named_parameters()}
+    net.reset_parameters()
+    changed = {name for name, parameter in net.named_parameters() if not torch.equal(before[name], parameter)}
+    constant = {name for name in before if ".norm." in name}
+    zero = {name for name in before if ".conv." in name and "bias" in name} if initialization == "authors" else set()
+    assert changed == set(before) - constant - zero
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"readout": "average"}, "readout: expected one of 'mean', 'sum'"),
+        ({"readout": "directionnal"}, "did you mean 'directional'"),
+        ({"initialization": "author"}, "did you mean 'authors'"),
+        ({"message": "towers", "towers": 4}, "message: expected one of"),
+    ],
+)
+def test_unknown_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        network(**options)
+
+
+@pytest.mark.parametrize("options", [{"positional": 1}, {"readout": "directional"}], ids=str)
+def test_a_missing_potential_is_refused(options):
+    one = GRAPHS[0]
+    with pytest.raises(ValueError, match=r"potential: expected \[N, K\].*AddDirections"):
+        network(**options)(one.x, one.edge_index, one.field)
+
+
+def test_missing_edge_features_are_refused():
+    one = GRAPHS[0]
+    with pytest.raises(ValueError, match=r"edge_attr: expected .* rows of width .*, got None"):
+        network(message="complex", edge_encoder=True)(one.x, one.edge_index, one.field)
+
+
+@every_kind
+def test_training_lowers_the_loss(options):
+    net, batch = network(**options), Batch.from_data_list(GRAPHS)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(30):
+        loss = (net(batch) - batch.y).abs().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.3 * losses[0]
+    assert all(parameter.grad is not None for parameter in net.parameters())

@@ -1,0 +1,56 @@
+"""The examples run, and show what they claim."""
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Threads of PyTorch and Numba that wait for each other make small batches slow on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_direction_beats_mean_on_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    accuracy = load("digits").main(epochs=3)
+    mean, directional = accuracy["mean"], accuracy["mean, dx1-signed, dx2-signed"]
+    assert directional > 0.7
+    assert directional > mean + 0.2
+    assert len(capsys.readouterr().out.splitlines()) == 4  # head, rule and a row for each network
+
+
+def test_digits_networks_have_the_same_budget() -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    digits = load("digits")
+    sizes = [digits.count(digits.make_network(aggregators, 30_000)) for aggregators in digits.MODELS]
+    assert all(27_000 <= size <= 30_000 for size in sizes)
+
+
+def test_digits_grid_joins_neighbours_in_both_directions() -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    position, edge_index = load("digits").grid(3)
+    edges = set(map(tuple, edge_index.T.tolist()))
+    assert position.tolist()[5] == [1, 2]
+    assert len(edges) == edge_index.size(1) == 24
+    assert edges == {(i, j) for j, i in edges}
+    assert {j for j, i in edges if i == 4} == {1, 3, 5, 7}

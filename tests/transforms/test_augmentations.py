@@ -1,0 +1,177 @@
+"""Random changes of the field: reproducible, within their bounds, and the same for a whole graph."""
+
+import math
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import Compose
+
+import dgn
+from dgn.testing import assert_antisymmetric, complete, grid, path
+from dgn.transforms import AddCoordinates, RandomDistortion, RandomReflection, RandomRotation
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def data(graph=None, dimensions=2):
+    edge_index, num_nodes = grid(3, 4) if graph is None else graph
+    pos = torch.randn(num_nodes, dimensions, generator=seeded(7))
+    return AddCoordinates()(Data(edge_index=edge_index, num_nodes=num_nodes, pos=pos))
+
+
+AUGMENTATIONS = {
+    "reflection": lambda generator: RandomReflection(generator),
+    "rotation": lambda generator: RandomRotation(40, generator),
+    "distortion": lambda generator: RandomDistortion(0.3, generator),
+}
+every_augmentation = pytest.mark.parametrize("make", AUGMENTATIONS.values(), ids=AUGMENTATIONS)
+
+
+@every_augmentation
+def test_the_generator_decides(make):
+    one, other = make(seeded()), make(seeded())
+    first = [one(data()).field for _ in range(8)]
+    assert all(torch.equal(a, other(data()).field) for a in first)
+    assert not all(torch.equal(first[0], later) for later in first[1:])
+
+
+@every_augmentation
+def test_no_other_randomness_is_touched(make):
+    state = torch.get_rng_state()
+    make(seeded())(data())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@every_augmentation
+def test_the_input_and_its_potential_are_left_alone(make):
+    given = data()
+    before = given.field.clone()
+    got = make(seeded())(given)
+    assert torch.equal(given.field, before)
+    assert torch.equal(got.potential, given.potential)
+    assert got.field.shape == before.shape
+
+
+@every_augmentation
+def test_augmentations_run_behind_other_transforms(make):
+    chain = Compose([AddCoordinates(), make(seeded())])
+    given = data()
+    assert torch.equal(chain(given).field, make(seeded())(given).field)
+
+
+@every_augmentation
+def test_a_missing_field_is_refused(make):
+    with pytest.raises(ValueError, match=r"data: expected a field for Random.*AddDirections or AddCoordinates"):
+        make(seeded())(Data(edge_index=path(3)[0], num_nodes=3))
+
+
+def test_each_direction_is_reflected_half_of_the_time_and_as_a_whole():
+    given, transform = data(dimensions=3), RandomReflection(seeded())
+    signs = []
+    for _ in range(200):
+        ratio = transform(given).field / given.field
+        assert (ratio.abs() == 1).all()
+        assert (ratio == ratio[:1]).all()
+        signs.append(ratio[0])
+    signs = torch.stack(signs)
+    assert (signs.mean(dim=0).abs() < 0.25).all()  # 3.5 standard deviations of 200 fair coins
+    assert len(signs.unique(dim=0)) == 8  # directions are independent
+
+
+def test_one_angle_turns_every_node_in_the_plane_of_its_directions():
+    given = data(complete(5))
+    unit = dgn.normalize(given.field, given, p=2)
+    transform, reference = RandomRotation(90, seeded()), seeded()
+    for _ in range(20):
+        angle = math.radians(90) * (2 * float(torch.rand((), generator=reference)) - 1)
+        got = transform(given).field
+        expected = dgn.rotate(*given.field.T, angle, given)
+        torch.testing.assert_close(got, torch.stack(expected, dim=1))
+        cosine = dgn.inner_product(got[:, :1], unit[:, :1], given)
+        torch.testing.assert_close(cosine, torch.full_like(cosine, math.cos(angle)), rtol=0, atol=1e-5)
+
+
+def test_angles_fill_their_range():
+    given, transform = data(complete(4)), RandomRotation(30, seeded())
+    unit = dgn.normalize(given.field, given, p=2)
+    turned = [dgn.inner_product(transform(given).field[:, :1], unit[:, :1], given)[0] for _ in range(200)]
+    angles = torch.stack(turned).clamp(max=1).arccos().rad2deg()
+    assert angles.max() <= 30.1
+    assert angles.max() > 28
+    assert angles.min() < 2
+
+
+def test_an_angle_of_0_gives_unit_rows():
+    given = data(complete(5))
+    got = RandomRotation(0, seeded())(given).field
+    torch.testing.assert_close(got, dgn.normalize(given.field, given, p=2))
+
+
+def test_nodes_with_collinear_directions_are_not_rotated():
+    given = data(path(4))  # both ends have one neighbour
+    got = RandomRotation(180, seeded())(given).field
+    end = (given.edge_index[1] == 0) | (given.edge_index[1] == 3)
+    assert torch.equal(got[end], given.field[end].sign())
+    assert not torch.allclose(got[~end], dgn.normalize(given.field, given, p=2)[~end])
+
+
+def test_other_directions_are_kept():
+    given = data(complete(5), dimensions=4)
+    got = RandomRotation(60, seeded(), directions=(2, 4))(given).field
+    assert torch.equal(got[:, [0, 2]], given.field[:, [0, 2]])
+    assert not torch.allclose(got[:, [1, 3]], dgn.normalize(given.field, given, p=2)[:, [1, 3]])
+
+
+def test_a_missing_direction_is_refused():
+    with pytest.raises(
+        ValueError, match=r"directions: expected .* from 1 to 2, .*, got \(1, 3\); ask AddDirections for a larger k"
+    ):
+        RandomRotation(10, seeded(), directions=(1, 3))(data())
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.1, 1.0])
+def test_distortion_stays_within_its_strength_and_antisymmetric(strength):
+    given = data()
+    got = RandomDistortion(strength, seeded())(given).field
+    bound = strength * given.field.abs().mean(dim=0)
+    noise = (got - given.field).abs().amax(dim=0)
+    assert (noise <= bound * (1 + 1e-5)).all()
+    assert (noise >= 0.7 * bound).all()
+    assert_antisymmetric(got, given.edge_index)
+
+
+def test_distortion_of_a_batch_is_measured_by_each_graph():
+    small, large = data(), data()
+    large.field = 1000 * large.field
+    batch = Batch.from_data_list([small, large])
+    noise = RandomDistortion(0.5, seeded())(batch).field - batch.field
+    mean = small.field.abs().mean(dim=0)
+    assert (noise[: small.num_edges].abs().amax(dim=0) <= 0.5001 * mean).all()
+    assert (noise[small.num_edges :].abs().amax(dim=0) > 100 * mean).all()
+
+
+def test_distortion_of_a_graph_with_isolated_nodes():
+    edge_index, num_nodes = path(3)
+    given = Data(edge_index=edge_index, num_nodes=num_nodes + 2, field=torch.ones(4, 1))
+    assert RandomDistortion(0.5, seeded())(given).field.shape == (4, 1)
+
+
+@pytest.mark.parametrize("strength", [-0.1, math.inf, math.nan])
+def test_a_negative_strength_is_refused(strength):
+    with pytest.raises(ValueError, match="strength: expected a finite number of 0 or more"):
+        RandomDistortion(strength, seeded())(data())
+
+
+@pytest.mark.parametrize("degrees", [math.inf, math.nan])
+def test_a_range_of_angles_that_is_none_is_refused(degrees):
+    with pytest.raises(ValueError, match=r"degrees|angle"):
+        RandomRotation(degrees, seeded())(data())
+
+
+@pytest.mark.parametrize("directions", [(0, 1), (1, 1), (-1, 2)])
+def test_directions_that_span_no_plane_are_refused(directions):
+    with pytest.raises(ValueError, match="directions"):
+        RandomRotation(10, seeded(), directions=directions)(data())

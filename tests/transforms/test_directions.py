@@ -1,0 +1,126 @@
+"""Directions and coordinates as PyG transforms, alone, in datasets and in batches."""
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import Compose
+
+import dgn
+from dgn.testing import complete, disjoint_union, edge_cases, grid, path, star
+from dgn.transforms import AddCoordinates, AddDirections
+
+GRAPHS = [grid(2, 3), path(4), path(1), star(3), disjoint_union(path(2), path(3))[:2]]
+
+
+def data(graph, **attributes):
+    return Data(edge_index=graph[0], num_nodes=graph[1], **attributes)
+
+
+def with_positions(graph, dimensions=2):
+    return data(graph, pos=torch.randn(graph[1], dimensions, generator=torch.Generator().manual_seed(graph[1])))
+
+
+class Graphs(InMemoryDataset):
+    """The graphs above, processed into a folder."""
+
+    def __init__(self, root, **transforms):
+        super().__init__(root, log=False, **transforms)
+        self.load(self.processed_paths[0])
+
+    @property
+    def processed_file_names(self):
+        return "data.pt"
+
+    def process(self):
+        graphs = [with_positions(graph) for graph in GRAPHS]
+        self.save([self.pre_transform(g) if self.pre_transform else g for g in graphs], self.processed_paths[0])
+
+
+@pytest.mark.parametrize("normalization", [None, "rw", "sym"])
+@pytest.mark.parametrize("graph", edge_cases().values(), ids=edge_cases())
+def test_directions_are_those_of_the_library(graph, normalization):
+    got = AddDirections(3, normalization)(data(graph))
+    found = dgn.directions(*graph, k=3, normalization=normalization)
+    assert (got.potential.dtype, got.field.dtype) == (torch.float32, torch.float32)
+    assert torch.equal(got.potential, found.potential.float())
+    assert torch.equal(got.field, dgn.gradient(found.potential, graph[0]).float())
+
+
+def test_the_field_is_not_a_difference_of_rounded_potentials():
+    long = data(path(2000))
+    field = AddDirections(1)(long).field.double()[:, 0]
+    exact = dgn.gradient(dgn.directions(*path(2000), k=1).potential, path(2000)[0])[:, 0].double()
+    assert ((field - exact).abs() <= 2**-23 * exact.abs()).all()
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_coordinates_are_potentials(dimensions):
+    given = with_positions(grid(2, 3), dimensions)
+    got = AddCoordinates()(given)
+    source, target = given.edge_index
+    assert torch.equal(got.potential, given.pos)
+    assert torch.equal(got.field, given.pos[source] - given.pos[target])
+
+
+def test_a_named_attribute_of_one_dimension_is_one_direction():
+    got = AddCoordinates("height")(data(path(3), height=torch.tensor([0.0, 2.0, 5.0])))
+    assert got.potential.shape == (3, 1)
+    assert got.field[:, 0].tolist() == [-2.0, -3.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("transform", [AddDirections(2), AddCoordinates()], ids=repr)
+def test_a_transform_leaves_its_input_alone(transform):
+    given = with_positions(path(4))
+    got = transform(given)
+    assert "field" not in given
+    assert torch.equal(got.edge_index, given.edge_index)
+
+
+@pytest.mark.parametrize("transform", [AddDirections(2), AddCoordinates()], ids=repr)
+@pytest.mark.parametrize("stage", ["transform", "pre_transform"])
+def test_loaders_batch_what_was_added(transform, stage, tmp_path):
+    dataset = Graphs(tmp_path, **{stage: transform})
+    alone = [transform(with_positions(graph)) for graph in GRAPHS]
+    first, second = DataLoader(dataset, batch_size=3)
+    for batch, members in ((first, alone[:3]), (second, alone[3:])):
+        assert torch.equal(batch.potential, torch.cat([member.potential for member in members]))
+        assert torch.equal(batch.field, torch.cat([member.field for member in members]))
+        assert (batch.field.size(0), batch.potential.size(0)) == (batch.num_edges, batch.num_nodes)
+        for member, graph in zip(batch.to_data_list(), members, strict=True):
+            assert torch.equal(member.field, graph.field)
+    # The offsets of nodes are right: the gradient of the batched potential is the batched field.
+    torch.testing.assert_close(dgn.gradient(first.potential, first.edge_index), first.field, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_gets_the_directions_of_its_graphs():
+    graphs = [data(graph) for graph in GRAPHS]
+    together = AddDirections(2)(Batch.from_data_list(graphs))
+    torch.testing.assert_close(together.field, torch.cat([AddDirections(2)(graph).field for graph in graphs]))
+
+
+def test_transforms_compose_and_are_shown():
+    both = Compose([AddDirections(k=1, normalization="sym")])
+    assert both(data(complete(3))).field.shape == (6, 1)
+    assert repr(AddDirections(1, "sym")) == "AddDirections(k=1, normalization='sym')"
+    assert repr(AddCoordinates("x")) == "AddCoordinates(attribute='x')"
+
+
+def test_missing_coordinates_are_refused():
+    with pytest.raises(
+        ValueError, match=r"expected coordinates in 'pos', got .*edge_index.*AddCoordinates\(attribute="
+    ):
+        AddCoordinates()(data(path(3)))
+
+
+@pytest.mark.parametrize(
+    ("pos", "error"), [(torch.ones(2, 2), ValueError), (torch.ones(3, 2).long(), TypeError)], ids=["rows", "integers"]
+)
+def test_coordinates_that_do_not_fit_are_refused(pos, error):
+    with pytest.raises(error, match="pos: expected"):
+        AddCoordinates()(data(path(3), pos=pos))
+
+
+def test_unknown_normalizations_are_refused():
+    with pytest.raises(ValueError, match="did you mean 'sym'"):
+        AddDirections(1, "symm")(data(path(3)))
