@@ -19,7 +19,7 @@ NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", 
 POINTERS = {
     "pointer": "*i64", "source_pointer": "*i64", "order": "*i32", "neighbor": "*i32", "place": "*i32", "row": "*i32",
     "at_max": "*i32", "at_min": "*i32", "sign": "*i8", "weight": "*fp32", "self_weight": "*fp32", "average": "*fp32",
-    "num_channels": "i32",
+    "num_channels": "i32", "source_stride": "i32", "target_stride": "i32", "node_stride": "i32",
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not hasattr(gpu_forward.aggregate_nodes, "fn"), reason="Triton is interpreting")

@@ -24,7 +24,7 @@ def forward(call: Call) -> Saved:
         aggregate_nodes[shape.pop("grid")](
             _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
             _or(call.node, unused), call.weight, call.self_weight, call.pointer, call.neighbor,
-            *saved, call.example.size(1),
+            *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
             A=len(call.codes), NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
             SAVE=call.save, **_constants(call), **shape,
         )  # fmt: skip
@@ -41,7 +41,8 @@ def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Te
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
             call.order if call.source is None else call.place, *saved[1:], edge_grad, target_grad, node_grad,
-            call.example.size(1), A=len(call.codes), **_constants(call), **shape,
+            call.example.size(1), _stride(call.source), _stride(call.target), A=len(call.codes),
+            **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
         shape = _shape(call.example, call.neighbor, source_grad.size(0))
@@ -73,9 +74,13 @@ def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
         "grid": (num_nodes, triton.cdiv(channels, block_c)),
         "ACC": tl.float64 if example.dtype == torch.float64 else tl.float32,
         "BLOCK_C": block_c,
-        "BLOCK_E": 4 if degree <= 16 else 16,
+        "BLOCK_E": 4 if degree <= 16 else 8 if degree <= 32 else 32,
         "num_warps": 1,
     }
+
+
+def _stride(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.stride(0)
 
 
 def _or(tensor: Tensor | None, unused: Tensor) -> Tensor:

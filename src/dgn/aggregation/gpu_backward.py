@@ -49,9 +49,18 @@ def isotropic_gradients(grad, out, i, channels, inside, num_channels, count, COD
 
 
 @triton.jit
+def load_place(place, inside, NEEDED: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Where the largest or smallest message of a node was, -1 for nowhere."""
+    found = tl.full([BLOCK_C], -1, tl.int32)
+    if NEEDED:
+        found = tl.load(place, mask=inside, other=-1)
+    return found
+
+
+@triton.jit
 def gradient_of_messages(
     grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place,
-    at_max, at_min, sign, average, edge_grad, target_grad, node_grad, num_channels,
+    at_max, at_min, sign, average, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride,
     CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
     NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
     HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr,
@@ -80,15 +89,12 @@ def gradient_of_messages(
     if NEED_VAR:
         mean = tl.load(average + here, mask=inside, other=0.0).to(ACC)
         if HAS_TARGET:
-            base += tl.load(target + here, mask=inside, other=0.0)
+            base += tl.load(target + i * target_stride + channels, mask=inside, other=0.0)
         if degree > 0:  # averages are kept relative to the first message
             pivot += tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
-                                         num_channels, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
-    place_max, place_min = tl.full([BLOCK_C], -1, tl.int32), tl.full([BLOCK_C], -1, tl.int32)
-    if NEED_MAX:
-        place_max = tl.load(at_max + here, mask=inside, other=-1)
-    if NEED_MIN:
-        place_min = tl.load(at_min + here, mask=inside, other=-1)
+                                         num_channels, source_stride, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
+    place_max = load_place(at_max + here, inside, NEED_MAX, BLOCK_C)
+    place_min = load_place(at_min + here, inside, NEED_MIN, BLOCK_C)
     total = tl.zeros([BLOCK_C], ACC)
     for start in range(0, degree, BLOCK_E):
         offsets = start + tl.arange(0, BLOCK_E)
@@ -97,7 +103,7 @@ def gradient_of_messages(
         g = tl.zeros([BLOCK_E, BLOCK_C], ACC) + constant[None, :]
         if NEED_VAR:
             m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
-                              HAS_SOURCE, HAS_TABLE)  # fmt: skip
+                              source_stride, HAS_SOURCE, HAS_TABLE)  # fmt: skip
             g += slope[None, :] * (m - pivot[None, :] - mean[None, :])
         if NEED_MAX:
             g += tl.where(offsets[:, None] == place_max[None, :], of_largest[None, :], 0.0)

@@ -10,14 +10,14 @@ SMALLEST_VARIANCE = tl.constexpr(1e-5)
 
 @triton.jit
 def load_messages(
-    source, table, row, neighbor, edges, base, channels, inside, num_channels,
+    source, table, row, neighbor, edges, base, channels, inside, num_channels, source_stride,
     HAS_SOURCE: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """Messages of a block of edges, [BLOCK_E, BLOCK_C]; ``base`` [BLOCK_C] is the part of the target."""
     m = tl.zeros([edges.shape[0], channels.shape[0]], base.dtype) + base[None, :]
     if HAS_SOURCE:
         j = tl.load(neighbor + edges).to(tl.int64)
-        m += tl.load(source + j[:, None] * num_channels + channels[None, :], mask=inside[None, :], other=0.0)
+        m += tl.load(source + j[:, None] * source_stride + channels[None, :], mask=inside[None, :], other=0.0)
     if HAS_TABLE:
         r = tl.load(row + edges).to(tl.int64)
         m += tl.load(table + r[:, None] * num_channels + channels[None, :], mask=inside[None, :], other=0.0)
@@ -36,18 +36,16 @@ def grow_extreme(m, start, largest, place, SAVE: tl.constexpr):
 
 
 @triton.jit
-def load_itself(
-    source, node, base, here, inside, HAS_SOURCE: tl.constexpr, HAS_NODE: tl.constexpr, HAS_SELF: tl.constexpr
-):
-    """What stands for the node itself in a derivative."""
+def load_itself(source, node, base, inside, HAS_SOURCE: tl.constexpr, HAS_NODE: tl.constexpr, HAS_SELF: tl.constexpr):
+    """What stands for the node itself in a derivative; ``source`` and ``node`` point at its rows."""
     itself = tl.zeros_like(base)
     if HAS_SELF:
         if HAS_NODE:
-            itself += tl.load(node + here, mask=inside, other=0.0)
+            itself += tl.load(node, mask=inside, other=0.0)
         else:
             itself += base
             if HAS_SOURCE:
-                itself += tl.load(source + here, mask=inside, other=0.0)
+                itself += tl.load(source, mask=inside, other=0.0)
     return itself
 
 
@@ -69,9 +67,43 @@ def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree, co
 
 
 @triton.jit
+def save_state(at_max, at_min, average, place_max, place_min, shift, inside,
+               NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr):  # fmt: skip
+    """Leave what the way back needs; averages are relative to the first message."""
+    if NEED_VAR:
+        tl.store(average, shift, mask=inside)
+    if NEED_MAX:
+        tl.store(at_max, place_max, mask=inside)
+    if NEED_MIN:
+        tl.store(at_min, place_min, mask=inside)
+
+
+@triton.jit
+def store_outputs(
+    out, sign, self_weight, along, itself, total, variance, largest, smallest, degree, count, i, channels, inside,
+    num_channels, CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+    HAS_SELF: tl.constexpr, SAVE: tl.constexpr,
+):  # fmt: skip
+    """Write one row per aggregator, and the signs that absolute values hide."""
+    for a in tl.static_range(A):
+        if CODES[a] < SIGNED:
+            value = isotropic(CODES[a], total, variance, largest, smallest, degree, count)
+        else:
+            value = along[COLUMNS[a]]
+            if HAS_SELF:
+                value += tl.load(self_weight + i * W + COLUMNS[a]).to(itself.dtype) * itself
+            if CODES[a] == ABSOLUTE:
+                if SAVE:
+                    side = tl.where(value < 0, -1, tl.where(value > 0, 1, 0)).to(tl.int8)
+                    tl.store(sign + (i * W + COLUMNS[a]) * num_channels + channels, side, mask=inside)
+                value = tl.abs(value)
+        tl.store(out + (i * A + a) * num_channels + channels, value, mask=inside)
+
+
+@triton.jit
 def aggregate_nodes(
     source, target, table, row, node, weight, self_weight, pointer, neighbor,
-    out, at_max, at_min, sign, average, num_channels,
+    out, at_max, at_min, sign, average, num_channels, source_stride, target_stride, node_stride,
     CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
     NEED_SUM: tl.constexpr, NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
     HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_NODE: tl.constexpr,
@@ -87,7 +119,7 @@ def aggregate_nodes(
     row, neighbor, weight = row + begin, neighbor + begin, weight + begin * W
     base = tl.zeros([BLOCK_C], ACC)
     if HAS_TARGET:
-        base += tl.load(target + here, mask=inside, other=0.0)
+        base += tl.load(target + i * target_stride + channels, mask=inside, other=0.0)
     total, shifted, squares = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     largest, smallest = tl.full([BLOCK_C], float("-inf"), ACC), tl.full([BLOCK_C], float("-inf"), ACC)
     place_max, place_min = tl.full([BLOCK_C], -1, tl.int32), tl.full([BLOCK_C], -1, tl.int32)
@@ -95,7 +127,7 @@ def aggregate_nodes(
     if NEED_VAR:  # taken around the first message, so that a common offset does not cancel digits
         if degree > 0:
             pivot = tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
-                                         num_channels, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
+                                         num_channels, source_stride, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
     along = ()
     for _ in tl.static_range(W):
         along = along + (tl.zeros([BLOCK_C], ACC),)
@@ -105,7 +137,7 @@ def aggregate_nodes(
         live = (edges < degree).to(ACC)
         edges = tl.minimum(edges, degree - 1)
         m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
-                          HAS_SOURCE, HAS_TABLE)  # fmt: skip
+                          source_stride, HAS_SOURCE, HAS_TABLE)  # fmt: skip
         if NEED_SUM:
             total += tl.sum(live[:, None] * m, axis=0)
         if NEED_VAR:
@@ -123,23 +155,10 @@ def aggregate_nodes(
         along = grown
     count = tl.maximum(degree, 1).to(ACC)
     variance = tl.maximum(squares / count - (shifted / count) * (shifted / count), 0.0)
-    itself = load_itself(source, node, base, here, inside, HAS_SOURCE, HAS_NODE, HAS_SELF)
-    if SAVE and NEED_VAR:
-        tl.store(average + here, shifted / count, mask=inside)
-    if SAVE and NEED_MAX:
-        tl.store(at_max + here, place_max, mask=inside)
-    if SAVE and NEED_MIN:
-        tl.store(at_min + here, place_min, mask=inside)
-    for a in tl.static_range(A):
-        if CODES[a] < SIGNED:
-            value = isotropic(CODES[a], total, variance, largest, smallest, degree, count)
-        else:
-            value = along[COLUMNS[a]]
-            if HAS_SELF:
-                value += tl.load(self_weight + i * W + COLUMNS[a]).to(ACC) * itself
-            if CODES[a] == ABSOLUTE:
-                if SAVE:
-                    side = tl.where(value < 0, -1, tl.where(value > 0, 1, 0)).to(tl.int8)
-                    tl.store(sign + (i * W + COLUMNS[a]) * num_channels + channels, side, mask=inside)
-                value = tl.abs(value)
-        tl.store(out + (i * A + a) * num_channels + channels, value, mask=inside)
+    itself = load_itself(source + i * source_stride + channels, node + i * node_stride + channels, base, inside,
+                         HAS_SOURCE, HAS_NODE, HAS_SELF)  # fmt: skip
+    if SAVE:
+        save_state(at_max + here, at_min + here, average + here, place_max, place_min, shifted / count, inside,
+                   NEED_VAR, NEED_MAX, NEED_MIN)  # fmt: skip
+    store_outputs(out, sign, self_weight, along, itself, total, variance, largest, smallest, degree, count, i, channels,
+                  inside, num_channels, CODES, COLUMNS, A, W, HAS_SELF, SAVE)  # fmt: skip

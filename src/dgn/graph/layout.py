@@ -50,7 +50,7 @@ class Graph:
     batch: Tensor | None = None
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Make something on first use and keep it, except while tracing, when nothing can be kept."""
         if name in self._known:
             return self._known[name]
@@ -73,30 +73,30 @@ class Graph:
 
     @property
     def num_graphs(self) -> int:
-        count: int = self._once("num_graphs", lambda: 1 if self.batch is None else _count_graphs(self.batch))
+        count: int = self.once("num_graphs", lambda: 1 if self.batch is None else _count_graphs(self.batch))
         return count
 
     @property
     def by_target(self) -> Layout:
         """The in-edges of each node: the order in which messages are aggregated."""
-        layout: Layout = self._once("by_target", lambda: _group(self.target, self.source, self.num_nodes))
+        layout: Layout = self.once("by_target", lambda: _group(self.target, self.source, self.num_nodes))
         return layout
 
     @property
     def by_source(self) -> Layout:
         """The out-edges of each node: the transpose, in which gradients flow back."""
-        layout: Layout = self._once("by_source", lambda: _group(self.source, self.target, self.num_nodes))
+        layout: Layout = self.once("by_source", lambda: _group(self.source, self.target, self.num_nodes))
         return layout
 
     @property
     def place(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
-        place: Tensor = self._once("place", lambda: _inverse(self.by_source.order)[self.by_target.order])
+        place: Tensor = self.once("place", lambda: _inverse(self.by_source.order)[self.by_target.order])
         return place
 
     @property
     def in_degree(self) -> Tensor:
-        degree: Tensor = self._once("in_degree", lambda: self.by_target.pointer.diff())
+        degree: Tensor = self.once("in_degree", lambda: self.by_target.pointer.diff())
         return degree
 
     def sum_to_target(self, values: Tensor) -> Tensor:

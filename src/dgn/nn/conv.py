@@ -67,6 +67,7 @@ class DGNConv(nn.Module):
         self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
         self.plan = make_plan(aggregators)
         self.scalers, self.delta, self.derivative, self.backend = tuple(scalers), delta, derivative, backend
+        self._scaler_key = f"scalers {', '.join(scalers)} {delta}"
         width = in_channels // towers
         self.message: nn.Module | None = None
         if isinstance(message, nn.Module):
@@ -109,16 +110,26 @@ class DGNConv(nn.Module):
         if not isinstance(self.message, TowerLinear):
             return self._general(x, graph, edge_attr)
         width = self.in_channels // self.towers
-        towers = x.view(x.size(0), self.towers, width)
         of_source, of_target, of_edge = torch.split(self.message.weight, [width, width, self.edge_dim or 0], dim=2)
-        source = per_tower(towers, of_source).reshape(x.shape)
-        target = (per_tower(towers, of_target) + self.message.bias).reshape(x.shape)
+        source, target = self._ends(x, of_source, of_target)
         if edge_attr is None:
             return Messages(source, target, node=node)
         table = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
         table = (table @ of_edge.reshape(self.in_channels, self.edge_dim or 0).T).to(x.dtype)
         row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
         return Messages(source, target, table, row, node)
+
+    def _ends(self, x: Tensor, of_source: Tensor, of_target: Tensor) -> tuple[Tensor, Tensor]:
+        """The parts of linear messages that belong to their ends, from one product."""
+        assert isinstance(self.message, TowerLinear)
+        n, width = x.size(0), self.in_channels // self.towers
+        bias = torch.cat([torch.zeros_like(self.message.bias), self.message.bias])
+        if self.towers == 1:
+            both = nn.functional.linear(x, torch.cat([of_source[0], of_target[0]]), bias.view(-1))
+            return both[:, :width], both[:, width:]
+        towers = x.view(n, self.towers, width)
+        source, target = per_tower(towers, of_source), per_tower(towers, of_target) + self.message.bias
+        return source.reshape(x.shape), target.reshape(x.shape)
 
     def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """Messages of any module, built edge by edge."""
@@ -152,11 +163,19 @@ class DGNConv(nn.Module):
         scaled = of_scaled.reshape(self.towers, -1, scalers, wide).transpose(1, 2).flatten(1, 2)
         every = per_tower(stacked, scaled).view(n, self.towers, scalers, self.out_channels // self.towers)
         if self.scalers != ("identity",):
-            every = every * degree_scalers(graph.in_degree, self.scalers, self.delta, x.dtype)[:, None, :, None]
+            every = every * self._scalers(graph, x.dtype)[:, None, :, None]
         out = every.sum(dim=2) + self.update.bias.to(x.dtype)
         if own:
             out = out + per_tower(x.view(n, self.towers, width), of_node)
         return out.reshape(n, self.out_channels)
+
+    def _scalers(self, graph: Graph, dtype: torch.dtype) -> Tensor:
+        """The degree scalers of a graph, made once for all layers that agree on them."""
+        scale: Tensor = graph.once(
+            f"{self._scaler_key} {dtype}",
+            lambda: degree_scalers(graph.in_degree, self.scalers, self.delta, dtype),
+        )
+        return scale
 
     def _bipartite(
         self, x: tuple[Tensor, Tensor], edge_index: Any, field: Tensor | None, edge_attr: Tensor | EdgeTable | None
