@@ -73,7 +73,10 @@ class Graph:
 
     @property
     def num_graphs(self) -> int:
-        count: int = self.once("num_graphs", lambda: 1 if self.batch is None else _count_graphs(self.batch))
+        batch = self.batch
+        if batch is None:
+            return 1
+        count: int = self.once("num_graphs", lambda: int(batch.max()) + 1 if self.num_nodes else 0)
         return count
 
     @property
@@ -124,11 +127,14 @@ class Graph:
         return _largest(values, graph, self.num_graphs)[graph]
 
 
-def as_graph(edge_index: Any, num_nodes: int | None = None, batch: Tensor | None = None) -> Graph:
+def as_graph(
+    edge_index: Any, num_nodes: int | None = None, batch: Tensor | None = None, num_graphs: int | None = None
+) -> Graph:
     """Check a graph once and wrap it; a ``Graph`` passes through.
 
     ``edge_index`` is a tensor ``[2, E]``, a ``Graph``, or a PyG ``Data`` or ``Batch``, whose ``num_nodes`` and
-    ``batch`` are then used. ``num_nodes`` defaults to one more than the highest node that has an edge.
+    ``batch`` are then used. ``num_nodes`` defaults to one more than the highest node that has an edge, and
+    ``num_graphs`` to one more than the highest number in ``batch``.
 
     >>> import torch
     >>> as_graph(torch.tensor([[0], [3]])).num_nodes
@@ -139,19 +145,25 @@ def as_graph(edge_index: Any, num_nodes: int | None = None, batch: Tensor | None
             raise ValueError(
                 f"num_nodes: expected {edge_index.num_nodes}, as the Graph has, got {num_nodes}; leave it out"
             )
-        return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch)
+        return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
     if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
         data = edge_index
         return as_graph(data.edge_index, data.num_nodes, getattr(data, "batch", None) if batch is None else batch)
     edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
     if batch is not None and not isinstance(batch, Tensor):
         raise TypeError(f"batch: expected a tensor [N], got {type(batch).__name__}; convert it with torch.as_tensor")
-    if batch is not None and (batch.shape != (num_nodes,) or batch.is_floating_point() or bool((batch < 0).any())):
+    tracing = torch.compiler.is_compiling()
+    if batch is not None and (
+        batch.shape != (num_nodes,) or batch.is_floating_point() or (not tracing and bool((batch < 0).any()))
+    ):
         raise ValueError(
             f"batch: expected the graph number (0 or more) of each of {num_nodes} nodes, got {batch.dtype} of shape "
             f"{list(batch.shape)}; PyG's Batch.batch has this form"
         )
-    return Graph(edge_index, num_nodes, batch)
+    graph = Graph(edge_index, num_nodes, batch)
+    if num_graphs is not None:
+        graph._known["num_graphs"] = num_graphs
+    return graph
 
 
 def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
@@ -175,10 +187,6 @@ def _inverse(order: Tensor) -> Tensor:
     """The inverse of a permutation."""
     positions = torch.arange(order.size(0), device=order.device, dtype=order.dtype)
     return torch.empty_like(order).index_copy(0, order.long(), positions)
-
-
-def _count_graphs(batch: Tensor) -> int:
-    return int(batch.max()) + 1 if len(batch) else 0
 
 
 def _largest(values: Tensor, index: Tensor, size: int) -> Tensor:

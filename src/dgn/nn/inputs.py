@@ -9,15 +9,15 @@ from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_edge_index
 
 
-def read_graph(edge_index: Any, num_nodes: int, batch: Tensor | None = None) -> Graph:
+def read_graph(edge_index: Any, num_nodes: int, batch: Tensor | None = None, num_graphs: int | None = None) -> Graph:
     """A graph of ``num_nodes`` nodes from an ``edge_index``, ``EdgeIndex``, ``Graph``, or adjacency in torch CSR.
 
     A CSR matrix is the transposed adjacency, as in PyG: row i holds the sources of the messages to i.
     """
     edge_index = read_edges(edge_index)
     if isinstance(edge_index, Tensor):
-        return as_graph(edge_index, num_nodes, batch)
-    graph = as_graph(edge_index, None, batch)
+        return as_graph(edge_index, num_nodes, batch, num_graphs)
+    graph = as_graph(edge_index, None, batch, num_graphs)
     if graph.num_nodes != num_nodes:
         raise ValueError(
             f"edge_index: expected a graph of {num_nodes} nodes, as x has, got one of {graph.num_nodes}; make it with "

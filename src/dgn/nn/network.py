@@ -114,12 +114,12 @@ class DGN(nn.Module):
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
-        graph = read_graph(edge_index, x.size(0), batch)
         if batch is None:
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             num_graphs = 1
         elif num_graphs is None:
             num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+        graph = read_graph(edge_index, x.size(0), batch, num_graphs)
         h = self.node_encoder(x)
         if self.positional is not None:
             h = h + self.positional(self._known(potential)[:, : self.positional.in_features].to(h.dtype))
