@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from dgn.graph.components import members
+
 BATCH_ENTRIES = 1 << 24  # 128 MiB of float64 per batched solve
 
 
@@ -29,11 +31,7 @@ def solve_dense(laplacian: csr_array, component: NDArray[np.int64], largest: int
     Components of one size are solved together by ``torch.linalg.eigh`` in float64. Yields at most ``count``
     non-trivial pairs for each, fewer where the component has fewer.
     """
-    size = np.bincount(component)
-    by_component = component.argsort(kind="stable")  # the nodes of each component, in their order in the graph
-    start = size.cumsum() - size
-    place = np.empty_like(component)
-    place[by_component] = np.arange(len(component)) - start[component[by_component]]
+    size, start, nodes, place = members(component)
     entries = coo_array(laplacian)
     row, column = entries.coords
     by_size = size[component[row]].argsort(kind="stable")
@@ -43,16 +41,16 @@ def solve_dense(laplacian: csr_array, component: NDArray[np.int64], largest: int
         mine = by_size[slice(*sorted_size.searchsorted([n, n + 1]))]
         mine = mine[component[row[mine]].argsort(kind="stable")]
         owner = component[row[mine]]
-        members = np.flatnonzero(size == n)
+        same = np.flatnonzero(size == n)
         step = max(1, BATCH_ENTRIES // int(n * n))
-        for chunk in np.split(members, range(step, len(members), step)):
+        for chunk in np.split(same, range(step, len(same), step)):
             here = slice(owner.searchsorted(chunk[0]), owner.searchsorted(chunk[-1], side="right"))
             slot[chunk] = np.arange(len(chunk))
             i, j = row[mine[here]], column[mine[here]]
             matrices = np.zeros((len(chunk), n, n))
             matrices[slot[owner[here]], place[i], place[j]] = entries.data[mine[here]]
             values, vectors = _lowest(matrices, count)
-            yield Solution(chunk, by_component[start[chunk][:, None] + np.arange(n)], values, vectors)
+            yield Solution(chunk, nodes[start[chunk][:, None] + np.arange(n)], values, vectors)
 
 
 def _lowest(matrices: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,0 +1,91 @@
+"""The direct solver agrees with LAPACK to rounding, also where eigenvalues repeat, for any number of threads."""
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("numba", reason="Numba is not installed")
+
+import dgn
+from dgn import Graph
+from dgn.graph.components import components
+from dgn.spectral.direct import solve_direct
+from dgn.spectral.laplacian import adjacency, normalized
+
+DIRECTIONS = sys.modules["dgn.spectral.directions"]  # the function of that name hides the module
+GRAPHS = (
+    "path 2", "path 3", "path 23", "path 300", "cycle 24", "cycle 3", "complete 20", "star 30", "hypercube 6",
+    "grid 5 5", "grid 4 3 2", "path 3 + cycle 8 + nodes 2 + complete 5 + path 40",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _always_direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DIRECTIONS, "DIRECT_WORK", 0.0)
+
+
+def solved(graph: Graph, symmetric: bool, weight: torch.Tensor | None, count: int):
+    matrix = adjacency(graph, weight)
+    label = components(matrix)
+    sizes = np.bincount(label)
+    trivial = np.sqrt(matrix.sum(axis=1)) if symmetric else np.ones(graph.num_nodes)
+    laplacian = normalized(matrix, "sym" if symmetric else None)
+    return laplacian.toarray(), label, sizes, solve_direct(laplacian, label, trivial, np.flatnonzero(sizes > 1), count)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_values_residuals_and_orthogonality_are_exact_to_rounding(
+    name: str, symmetric: bool, weighted: bool, build: Callable[[str], Graph]
+) -> None:
+    graph = build(name)
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1 if weighted else None
+    laplacian, label, sizes, (values, vectors) = solved(graph, symmetric, weight, 6)
+    for member, size in enumerate(sizes):
+        nodes, found = np.flatnonzero(label == member), min(6, size - 1)
+        block = laplacian[np.ix_(nodes, nodes)]
+        mine, scale = vectors[nodes][:, :found], max(np.abs(block).max(), 1.0)
+        expected = np.linalg.eigvalsh(block)[1 : found + 1]
+        np.testing.assert_allclose(values[member, :found], expected, atol=1e-13 * scale)
+        np.testing.assert_allclose(block @ mine, mine * values[member, :found], atol=1e-13 * scale)
+        np.testing.assert_allclose(mine.T @ mine, np.eye(found), atol=1e-13)
+        assert np.isnan(values[member, found:]).all()
+        assert (vectors[nodes][:, found:] == 0).all()
+
+
+@pytest.mark.parametrize("normalization", [None, "rw", "sym"])
+def test_directions_do_not_depend_on_the_solver(normalization, monkeypatch, build) -> None:
+    graph = build("path 30 + grid 7 4 + star 9")
+    direct = dgn.directions(graph, k=3, normalization=normalization)
+    monkeypatch.setattr(DIRECTIONS, "DIRECT_WORK", np.inf)
+    dense = dgn.directions(graph, k=3, normalization=normalization)
+    torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
+    sure = (direct.sign_decided & ~direct.repeated())[direct.component]
+    torch.testing.assert_close(direct.potential[sure], dense.potential[sure], atol=1e-10, rtol=0)
+    assert sure.float().mean() > 0.2
+
+
+def test_the_same_bits_for_any_number_of_threads(build) -> None:
+    graph = build(" + ".join(["path 9", "cycle 12", "grid 4 5", "star 7"] * 20))
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(dgn.directions(graph, k=4).potential)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+
+
+def test_weights_that_let_a_component_fall_apart_are_refused() -> None:
+    weight = torch.ones(9, dtype=torch.float64)
+    weight[4] = 1e-30
+    edges = torch.arange(10).unfold(0, 2, 1).t()
+    with pytest.raises(ValueError, match=r"edge_weight: .* 0 to rounding .* drop the edges of negligible weight"):
+        dgn.directions(edges, 10, edge_weight=weight)
