@@ -74,9 +74,8 @@ def gradient_of_messages(
     begin = tl.load(pointer + i)
     degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
     row, neighbor, place, weight = row + begin, neighbor + begin, place + begin, weight + begin * W
-    count = tl.maximum(degree, 1).to(ACC)
     constant, slope, of_largest, of_smallest = isotropic_gradients(
-        grad, out, i, channels, inside, num_channels, count, CODES, A, ACC, BLOCK_C)  # fmt: skip
+        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, ACC, BLOCK_C)  # fmt: skip
     along = ()
     itself = tl.zeros([BLOCK_C], ACC)
     for column in tl.static_range(W):
