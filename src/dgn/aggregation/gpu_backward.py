@@ -26,6 +26,7 @@ def directional_gradient(grad, sign, i, channels, inside, num_channels, COLUMN: 
 def isotropic_gradients(grad, out, i, channels, inside, num_channels, count, CODES: tl.constexpr,
                         A: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Gradients of the rest: constant over edges, factor of (m - mean), and those of the largest and the smallest."""
+    count = count.to(ACC)
     constant, slope = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     at_largest, at_smallest = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     for a in tl.static_range(A):
@@ -75,7 +76,7 @@ def gradient_of_messages(
     degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
     row, neighbor, place, weight = row + begin, neighbor + begin, place + begin, weight + begin * W
     constant, slope, of_largest, of_smallest = isotropic_gradients(
-        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, ACC, BLOCK_C)  # fmt: skip
+        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1), CODES, A, ACC, BLOCK_C)  # fmt: skip
     along = ()
     itself = tl.zeros([BLOCK_C], ACC)
     for column in tl.static_range(W):
