@@ -26,7 +26,6 @@ def directional_gradient(grad, sign, i, channels, inside, num_channels, COLUMN: 
 def isotropic_gradients(grad, out, i, channels, inside, num_channels, count, CODES: tl.constexpr,
                         A: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Gradients of the rest: constant over edges, factor of (m - mean), and those of the largest and the smallest."""
-    count = count.to(ACC)
     constant, slope = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     at_largest, at_smallest = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     for a in tl.static_range(A):
@@ -62,10 +61,9 @@ def load_place(place, inside, NEEDED: tl.constexpr, BLOCK_C: tl.constexpr):
 def gradient_of_messages(
     grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place,
     at_max, at_min, sign, average, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride,
-    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
-    NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
-    HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr,
-    ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, NEED_VAR: tl.constexpr,
+    NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr,
+    HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts."""
     i = tl.program_id(0).to(tl.int64)
@@ -76,7 +74,8 @@ def gradient_of_messages(
     degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
     row, neighbor, place, weight = row + begin, neighbor + begin, place + begin, weight + begin * W
     constant, slope, of_largest, of_smallest = isotropic_gradients(
-        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1), CODES, A, ACC, BLOCK_C)  # fmt: skip
+        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, ACC, BLOCK_C
+    )
     along = ()
     itself = tl.zeros([BLOCK_C], ACC)
     for column in tl.static_range(W):
