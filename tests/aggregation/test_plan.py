@@ -103,10 +103,13 @@ def test_repeated_names_are_refused(names):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (None, r"field: expected shape \[6, K\].*got None; make one with dgn.gradient"),
+        (None, r"field: expected shape \[6, K\].*got None; dgn.transforms.AddDirections adds one"),
         (torch.ones(5, 2), r"field: expected shape \[6, K\].*got shape \[5, 2\]"),
         (torch.ones(6), r"got shape \[6\]"),
-        (torch.ones(6, 1), "at least 2 columns for aggregators mean, dx2, got 1; ask dgn.directions for k=2"),
+        (
+            torch.ones(6, 1),
+            "at least 2 columns for aggregators mean, dx2, got 1; ask AddDirections or dgn.directions for k=2",
+        ),
     ],
 )
 def test_a_field_that_does_not_fit_is_refused(wrong, message):

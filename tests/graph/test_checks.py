@@ -25,16 +25,16 @@ def refusal(call: Callable[[], Any], error: type[Exception] = ValueError) -> str
 @pytest.mark.parametrize(
     ("edge_index", "num_nodes", "error", "got", "remedy"),
     [
-        ([[0], [1]], 2, TypeError, "got list", "torch.as_tensor"),
+        ([[0], [1]], 2, TypeError, "got list", "build it with torch.tensor"),
         (PATH[0], 3, ValueError, "got [2]", "row 0 holds the sources"),
         (PATH.new_zeros(3, 2), 3, ValueError, "got [3, 2]", "row 0 holds the sources"),
         (PATH.new_zeros(1, 2, 2), 3, ValueError, "got [1, 2, 2]", "row 0 holds the sources"),
         (PATH.float(), 3, TypeError, "got torch.float32", "edge_index.long()"),
         (PATH.bool(), 3, TypeError, "got torch.bool", "edge_index.long()"),
         (PATH.to(torch.complex64), 3, TypeError, "got torch.complex64", "edge_index.long()"),
-        (PATH, 2, ValueError, "got edge 1 = (1, 2)", "raise num_nodes or remove the edge"),
-        (PATH - 1, 3, ValueError, "got edge 0 = (-1, 0)", "raise num_nodes or remove the edge"),
-        (PATH - 1, None, ValueError, "got edge 0 = (-1, 0)", "raise num_nodes or remove the edge"),
+        (PATH, 2, ValueError, "got edge 1 = (1, 2)", "remove the edge, or say how many nodes"),
+        (PATH - 1, 3, ValueError, "got edge 0 = (-1, 0)", "remove the edge, or say how many nodes"),
+        (PATH - 1, None, ValueError, "got edge 0 = (-1, 0)", "remove the edge, or say how many nodes"),
         (PATH[:, :0], -1, ValueError, "got -1", "number of nodes"),
     ],
 )
@@ -77,7 +77,10 @@ def test_bad_weights(
 
 @pytest.mark.parametrize(
     ("weight", "got", "remedy"),
-    [([1.0, 1.0], "got list", "torch.as_tensor"), (torch.tensor([1, 1]), "got torch.int64", "edge_weight.float()")],
+    [
+        ([1.0, 1.0], "got list", "convert it with torch.as_tensor"),
+        (torch.tensor([1, 1]), "got torch.int64", "edge_weight.float()"),
+    ],
 )
 def test_weights_that_are_no_floating_point_tensor(weight: Any, got: str, remedy: str) -> None:
     message = refusal(lambda: dgn.laplacian(PATH, 3, edge_weight=weight), TypeError)

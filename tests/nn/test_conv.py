@@ -236,3 +236,12 @@ def test_category_encoders_give_tables_for_convolutions():
     categories = torch.stack([torch.arange(12) % 3, torch.arange(12) % 4], dim=1)
     table, built = (conv(x, edge_index, field, e) for e in (encoder.as_table(categories), encoder(categories)))
     assert_same(table, built, [x, encoder.weight])
+
+
+def test_a_field_that_is_not_finite_is_seen_in_the_result():
+    conv = make("simple")
+    x, edge_index, field = features(RANDOM)
+    for bad in (torch.nan, torch.inf):
+        broken = field.clone()
+        broken[0, 0] = bad
+        assert not torch.isfinite(conv(x, edge_index, broken)).all()

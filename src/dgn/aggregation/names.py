@@ -74,9 +74,9 @@ def _with_options(
 def _unknown(name: str) -> str:
     examples = [*ISOTROPIC, "av1", "dx1", "fwd1", "bwd1", "dx1-signed", "av1-center", "dx1-center", "av1-pad"]
     examples += ["dx1-pad", "dx1-hard", "av1-soft10"]
-    near = get_close_matches(name, examples, n=1, cutoff=0.4)
+    near = get_close_matches(name.lower(), examples, n=1, cutoff=0.4)
     remedy = f"did you mean {near[0]!r}?" if near else "see docs/aggregators.md"
     return (
         f"aggregator {name!r}: expected one of {', '.join(ISOTROPIC)}, or av, dx, fwd or bwd with the number of a "
-        f"direction and options such as -center, -pad, -signed, -hard or -soft10; {remedy}"
+        f"direction and options: -center or -pad for av and dx, -signed for dx, -hard or -soft10 for all; {remedy}"
     )

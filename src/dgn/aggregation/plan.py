@@ -69,12 +69,13 @@ class Plan:
             came = "None" if field is None else f"shape {list(field.shape)}"
             raise ValueError(
                 f"field: expected shape [{graph.num_edges}, K], one row per edge, for aggregators "
-                f"{', '.join(self.names)}, got {came}; make one with dgn.gradient(potential, edge_index)"
+                f"{', '.join(self.names)}, got {came}; dgn.transforms.AddDirections adds one to a Data, "
+                "dgn.gradient(potential, edge_index) makes one"
             )
         if field.size(1) < self.num_directions:
             raise ValueError(
                 f"field: expected at least {self.num_directions} columns for aggregators {', '.join(self.names)}, "
-                f"got {field.size(1)}; ask dgn.directions for k={self.num_directions}"
+                f"got {field.size(1)}; ask AddDirections or dgn.directions for k={self.num_directions}"
             )
         pairs = [_weigh(weight, field[:, weight.direction - 1 : weight.direction], graph) for weight in self.weights]
         edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))

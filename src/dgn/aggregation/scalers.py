@@ -34,14 +34,15 @@ def degree_scalers(degree: Tensor, scalers: Sequence[str], delta: float, dtype: 
 def average_log_degree(dataset: Iterable[Any]) -> float:
     r"""The mean of :math:`\log(d + 1)` over all nodes of a training set: the :math:`\delta` of the scalers.
 
-    ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them.
+    ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them; or is one.
 
     >>> from torch_geometric.data import Data
     >>> round(average_log_degree([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]), 4)
     0.3466
     """
     total, nodes = 0.0, 0
-    for data in dataset:
+    graphs: Iterable[Any] = [dataset] if hasattr(dataset, "edge_index") else dataset
+    for data in graphs:
         degree = torch.bincount(data.edge_index[1], minlength=data.num_nodes)
         total += float(torch.log(degree.double() + 1).sum())
         nodes += data.num_nodes

@@ -66,7 +66,8 @@ def unit_rows(field: Tensor, graph: Graph, p: int = 1) -> Tensor:
 def significant(field: Tensor, graph: Graph) -> Tensor:
     """Set to 0 what is rounding noise: up to 1e-8 of the largest component of the same direction in the graph."""
     size = field.detach().abs()
-    return torch.where(size > EPSILON * graph.max_over_graph(size), field, 0.0)
+    noise = (size <= EPSILON * graph.max_over_graph(size)) & torch.isfinite(size)
+    return torch.where(noise, 0.0, field)
 
 
 def _scaled(field: Tensor, graph: Graph) -> Tensor:
@@ -75,5 +76,6 @@ def _scaled(field: Tensor, graph: Graph) -> Tensor:
 
 
 def divide(field: Tensor, norm: Tensor) -> Tensor:
-    """Divide, with 0 / 0 = 0 and a gradient of 0 there."""
-    return torch.where(norm > 0, field / torch.where(norm > 0, norm, 1.0), 0.0)
+    """Divide by a norm, with 0 / 0 = 0 and a gradient of 0 there; NaN goes on, so that it is seen."""
+    nothing = norm == 0
+    return torch.where(nothing, 0.0, field / torch.where(nothing, 1.0, norm))

@@ -10,8 +10,13 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     """Return ``edge_index`` as int64 ``[2, E]`` and the number of nodes, or say what is wrong."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(
-            f"edge_index: expected a tensor [2, E] of node numbers, got {type(edge_index).__name__}; "
-            "convert it with torch.as_tensor(edge_index)"
+            "edge_index: expected a tensor [2, E] of node numbers, or a PyG Data of one kind of nodes that has one, "
+            f"got {type(edge_index).__name__}; build it with torch.tensor([[sources], [targets]])"
+        )
+    if edge_index.layout != torch.strided:
+        raise TypeError(
+            f"edge_index: expected a dense tensor [2, E], got a matrix of layout {edge_index.layout}; layers take "
+            "matrix.to_sparse_csr(), everything else torch_geometric.utils.to_edge_index(matrix)[0]"
         )
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(
@@ -32,7 +37,8 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
         bad = int(((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0).nonzero()[0])
         raise ValueError(
             f"edge_index: expected nodes from 0 to below num_nodes={num_nodes}, got edge {bad} = "
-            f"({int(edge_index[0, bad])}, {int(edge_index[1, bad])}); raise num_nodes or remove the edge"
+            f"({int(edge_index[0, bad])}, {int(edge_index[1, bad])}); remove the edge, or say how many nodes there are "
+            "(num_nodes=, and as many rows of features)"
         )
     return edge_index, num_nodes
 

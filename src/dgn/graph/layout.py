@@ -23,7 +23,7 @@ class Layout(NamedTuple):
     neighbor: Tensor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """A directed multigraph in which the edge ``(j, i)`` carries a message from ``j`` to ``i``.
 
@@ -48,7 +48,7 @@ class Graph:
     edge_index: Tensor
     num_nodes: int
     batch: Tensor | None = None
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Make something on first use and keep it, except while tracing, when nothing can be kept."""
@@ -58,6 +58,15 @@ class Graph:
         if not torch.compiler.is_compiling():
             self._known[name] = value
         return value
+
+    def __repr__(self) -> str:
+        graphs = "" if self.batch is None else f", num_graphs={self.num_graphs}"
+        return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}{graphs})"
+
+    def to(self, device: torch.device | str) -> "Graph":
+        """The same graph on another device; what was computed before is computed there anew."""
+        batch = None if self.batch is None else self.batch.to(device)
+        return Graph(self.edge_index.to(device), self.num_nodes, batch)
 
     @property
     def source(self) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation import SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
+from dgn.aggregation import BACKENDS, SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
 from dgn.nn.edges import EdgeTable
@@ -64,6 +64,7 @@ class DGNConv(nn.Module):
         super().__init__()
         self._check(in_channels, out_channels, scalers, delta, message, edge_dim, towers)
         check_option("derivative", derivative, ("paper", "authors"))
+        check_option("backend", backend, BACKENDS)
         self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
         self.plan = make_plan(aggregators)
         self.scalers, self.delta, self.derivative, self.backend = tuple(scalers), delta, derivative, backend
@@ -91,10 +92,10 @@ class DGNConv(nn.Module):
         """Convolve; ``weights`` of an earlier ``plan.compute_weights(field, graph)`` save computing them again."""
         if isinstance(x, tuple):
             return self._bipartite(x, edge_index, field, edge_attr)
-        if x.dim() != 2 or x.size(1) != self.in_channels:
+        if x.dim() != 2 or x.size(1) != self.in_channels or not x.is_floating_point():
             raise ValueError(
-                f"x: expected shape [N, {self.in_channels}], got {list(x.shape)}; in_channels of the layer and the "
-                "width of the features must agree"
+                f"x: expected floating-point numbers [N, {self.in_channels}], got {x.dtype} {list(x.shape)}; "
+                "in_channels of the layer and the width of the features must agree"
             )
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
@@ -194,11 +195,13 @@ class DGNConv(nn.Module):
         rows = width = None
         if edge_attr is not None:
             rows = (edge_attr.row if isinstance(edge_attr, EdgeTable) else edge_attr).size(0)
-            width = (edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr).size(-1)
+            features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+            width = features.size(1) if features.dim() == 2 else 0
         if width != self.edge_dim or rows not in (None, graph.num_edges):
             expected = "None" if self.edge_dim is None else f"{graph.num_edges} rows of width {self.edge_dim}"
+            came = "None" if rows is None else f"{rows} rows " + (f"of width {width}" if width else "of numbers")
             raise ValueError(
-                f"edge_attr: expected {expected}, got {'None' if rows is None else f'{rows} rows of width {width}'}; "
+                f"edge_attr: expected {expected}, got {came}; "
                 "edge features need message='complex' and edge_dim= in the layer, and then go into every call"
             )
 
@@ -212,6 +215,11 @@ class DGNConv(nn.Module):
         edge_dim: int | None,
         towers: int,
     ) -> None:
+        if in_channels < 1 or out_channels < 1:
+            raise ValueError(
+                f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; widths are not "
+                "inferred from the first input"
+            )
         if isinstance(scalers, str) or not scalers:
             raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
         for scaler in scalers:
@@ -229,5 +237,10 @@ class DGNConv(nn.Module):
             )
 
     def __repr__(self) -> str:
-        names = ", ".join(self.plan.names)
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, aggregators=[{names}])"
+        kind = "simple" if self.message is None else "complex" if isinstance(self.message, TowerLinear) else "module"
+        parts = [f"aggregators=[{', '.join(self.plan.names)}]", f"message={kind}"]
+        if self.scalers != ("identity",):
+            parts.append(f"scalers=[{', '.join(self.scalers)}], delta={self.delta:.4g}")
+        parts += [f"edge_dim={self.edge_dim}"] if self.edge_dim else []
+        parts += [f"towers={self.towers}"] if self.towers > 1 else []
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(parts)})"

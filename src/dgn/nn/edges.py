@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from dgn.graph import Graph
@@ -28,5 +29,11 @@ class EdgeTable(NamedTuple):
             raise ValueError(
                 f"edge_attr: expected the row of each of {graph.num_edges} edges, got shape {list(self.row.shape)}; "
                 "give one row number per edge"
+            )
+        on_cpu = self.row.device.type == "cpu" and not torch.compiler.is_compiling()  # a GPU would have to wait
+        if on_cpu and self.row.numel() and not 0 <= int(self.row.min()) <= int(self.row.max()) < len(self.table):
+            raise ValueError(
+                f"edge_attr: expected rows of the table, 0 to {len(self.table) - 1}, got {int(self.row.min())} to "
+                f"{int(self.row.max())}; give the table a row for each kind of edge"
             )
         return EdgeTable(self.table, self.row[graph.by_target.order], True)

@@ -52,7 +52,7 @@ class DGN(nn.Module):
         aggregators: Sequence[str] = ("mean", "dx1"),
         scalers: Sequence[str] = ("identity",),
         delta: float = 1.0,
-        message: Literal["simple", "complex"] = "simple",
+        message: Literal["simple", "complex"] | nn.Module = "simple",
         edge_encoder: nn.Module | None = None,
         edge_dim: int | None = None,
         towers: int = 1,
@@ -122,7 +122,7 @@ class DGN(nn.Module):
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
         h = self.node_encoder(x)
         if self.positional is not None:
-            h = h + self.positional(self._known(potential)[:, : self.positional.in_features].to(h.dtype))
+            h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
         edges = self._edges(edge_attr, graph)
         weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
         size = _size_factor(batch, num_graphs, h) if self.size_norm else None
@@ -147,13 +147,14 @@ class DGN(nn.Module):
         return self(*(getattr(data, name, None) for name in names))  # type: ignore[no-any-return]
 
     @staticmethod
-    def _known(potential: Tensor | None) -> Tensor:
-        if potential is None:
+    def _first(potential: Tensor | None, wanted: int) -> Tensor:
+        if potential is None or potential.size(1) < wanted:
+            came = "None" if potential is None else f"{potential.size(1)}"
             raise ValueError(
-                "potential: expected [N, K] for the positional baseline, got None; add it with "
-                "dgn.transforms.AddDirections"
+                f"potential: expected at least {wanted} columns for the positional baseline, got {came}; add them with "
+                f"dgn.transforms.AddDirections(k={wanted})"
             )
-        return potential
+        return potential[:, :wanted]
 
 
 def _head(channels: int, width: int, targets: int) -> nn.Sequential:

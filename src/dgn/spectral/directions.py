@@ -22,7 +22,7 @@ LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a d
 DIRECT_WORK = 2e8  # sum of cubed sizes; below, torch is done before Numba's kernels are loaded
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Directions:
     """The first k non-trivial eigenvectors of every connected component.
 
@@ -41,6 +41,10 @@ class Directions:
     gap: Tensor
     component: Tensor
     sign_decided: Tensor
+
+    def __repr__(self) -> str:
+        (nodes, k), components = self.potential.shape, len(self.eigenvalues)
+        return f"Directions(nodes={nodes}, components={components}, k={k}, repeated={int(self.repeated().sum())})"
 
     def repeated(self, tolerance: float = REPEATED) -> Tensor:
         """Whether each eigenvalue occurs more than once in its component. [C, k]"""
@@ -80,7 +84,7 @@ def directions(
 
     Edge cases: a component of n nodes has n - 1 such vectors; further columns are 0. One node, no edges and no nodes
     give zeros. A directed graph is symmetrised, self-loops do not count, parallel edges add up
-    (:func:`dgn.laplacian`).
+    (:func:`dgn.laplacian`). A PyG ``Data`` brings its ``edge_weight``, if it has one.
 
     Shapes:
         ``edge_index`` [2, E] (or ``Graph`` or PyG ``Data``), ``edge_weight`` [E]; see :class:`Directions`.
@@ -92,9 +96,7 @@ def directions(
     >>> d.eigenvalues.round(decimals=6).tolist(), d.sign_decided.tolist()
     ([[1.0, 3.0]], [[False, True]])
     """
-    if not isinstance(k, int) or k < 1:
-        raise ValueError(f"k: expected the number of directions, 1 or more, got {k}; k=2 is a good start")
-    check_option("normalization", normalization, NORMALIZATIONS)
+    check_request(k, normalization)
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     matrix = adjacency(graph, edge_weight)
     label = components(matrix)
@@ -110,6 +112,13 @@ def directions(
         component=torch.from_numpy(label).to(device),
         sign_decided=torch.from_numpy(decided)[:, :k].contiguous().to(device),
     )
+
+
+def check_request(k: int, normalization: Normalization) -> None:
+    """Refuse what cannot be asked of ``directions``."""
+    if not isinstance(k, int) or k < 1:
+        raise ValueError(f"k: expected the number of directions, 1 or more, got {k}; k=2 is a good start")
+    check_option("normalization", normalization, NORMALIZATIONS)
 
 
 def _solve(

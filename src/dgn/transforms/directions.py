@@ -7,6 +7,7 @@ from torch_geometric.transforms import BaseTransform
 from dgn.fields import gradient
 from dgn.graph.checks import check_rows
 from dgn.spectral import directions
+from dgn.spectral.directions import check_request
 from dgn.spectral.laplacian import Normalization
 
 
@@ -14,7 +15,7 @@ from dgn.spectral.laplacian import Normalization
 class AddDirections(BaseTransform):
     """Add Laplacian eigenvectors as directions: ``potential`` [N, k] and their gradient, ``field`` [E, k].
 
-    Both are float32, computed in float64.
+    Both are float32, computed in float64, component by component. Weights in ``data.edge_weight`` enter the Laplacian.
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -23,6 +24,7 @@ class AddDirections(BaseTransform):
     """
 
     def __init__(self, k: int = 2, normalization: Normalization = None) -> None:
+        check_request(k, normalization)
         self.k, self.normalization = k, normalization
 
     def forward(self, data: Data) -> Data:
