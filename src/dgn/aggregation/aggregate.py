@@ -16,6 +16,8 @@ from dgn.graph.checks import check_option
 
 Backend = Literal["auto", "reference", "cpu", "triton"]
 BACKENDS = ("auto", "reference", "cpu", "triton")
+CPU_DTYPES = (torch.float32, torch.float64)
+GPU_DTYPES = (torch.float16, torch.bfloat16, *CPU_DTYPES)
 SMALL = 1 << 16  # numbers in all messages; below, the reference on the CPU is as fast and needs no compiling
 
 
@@ -98,10 +100,10 @@ def choose(backend: Backend, messages: Messages, graph: Graph) -> Literal["refer
     if backend != "auto":
         _check_available(backend, example)
         return backend
-    if example.is_cuda and find_spec("triton") is not None and example.dtype in _dtypes():
+    if example.is_cuda and find_spec("triton") is not None and example.dtype in GPU_DTYPES:
         return "triton"
     large = graph.num_edges * example.size(1) >= SMALL
-    if example.device.type == "cpu" and large and example.dtype in _dtypes()[2:] and find_spec("numba") is not None:
+    if example.device.type == "cpu" and large and example.dtype in CPU_DTYPES and find_spec("numba") is not None:
         return "cpu"
     return "reference"
 
@@ -112,13 +114,9 @@ def _check_available(backend: str, example: Tensor) -> None:
         backend == "cpu" and example.device.type != "cpu"
     )
     package = {"triton": "triton", "cpu": "numba"}.get(backend)
-    wrong_dtype = backend == "cpu" and example.dtype not in _dtypes()[2:]
+    wrong_dtype = backend == "cpu" and example.dtype not in CPU_DTYPES
     if wrong_device or wrong_dtype or (package is not None and find_spec(package) is None):
         raise ValueError(
             f"backend: expected an installed kernel for {example.dtype} on {example.device}, got {backend!r}; 'auto' "
             "chooses one that is there, 'reference' runs everywhere; pip install 'dgn[cpu]' brings Numba"
         )
-
-
-def _dtypes() -> tuple[torch.dtype, ...]:
-    return torch.float16, torch.bfloat16, torch.float32, torch.float64

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from dgn.aggregation.call import Call, Saved
@@ -11,7 +10,6 @@ from dgn.aggregation.cpu_backward import gradient_of_messages, sum_segments
 from dgn.aggregation.cpu_forward import aggregate_nodes
 from dgn.threads import for_chunks
 
-DTYPES = (torch.float32, torch.float64)
 SMALLEST = 256  # nodes in a piece of work
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 from numba import njit
 
-from dgn.aggregation.plan import Code
+from dgn.aggregation.plan import SMALLEST_VARIANCE, Code
 
 SUM, MEAN, MAX, MIN, VAR, STD, SIGNED, ABSOLUTE = (int(code) for code in Code)
-SMALLEST_VARIANCE = 1e-5
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 

@@ -12,8 +12,6 @@ from dgn.aggregation.gpu_backward import gradient_of_messages, sum_segments
 from dgn.aggregation.gpu_forward import aggregate_nodes
 from dgn.aggregation.plan import Code
 
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-
 
 def forward(call: Call) -> Saved:
     """Run the plan on a CUDA device (or, for tests, in Triton's interpreter)."""

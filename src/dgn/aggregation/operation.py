@@ -123,12 +123,11 @@ torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setu
 def _table_gradient(call: Call, edge_grad: Tensor) -> Tensor:
     """Bring the gradients of messages to the rows of the table, without atomic additions."""
     assert call.table is not None
-    place = torch.arange(len(edge_grad), device=edge_grad.device) if call.source is None else call.place.long()
+    if call.row is None and call.source is None:
+        return edge_grad
+    in_order = edge_grad[(call.order if call.source is None else call.place).long()]
     if call.row is None:
-        if call.source is None:
-            return edge_grad
-        return torch.empty_like(edge_grad).index_copy(0, call.order.long(), edge_grad[place])
-    in_order = edge_grad[call.order.long()] if call.source is None else edge_grad[place]
+        return torch.empty_like(edge_grad).index_copy(0, call.order.long(), in_order)
     rows = call.row.long()
     if call.table.size(0) <= LARGEST_ONE_HOT:
         return torch.nn.functional.one_hot(rows, call.table.size(0)).to(edge_grad.dtype).T @ in_order

@@ -30,6 +30,9 @@ class Code(IntEnum):
     ABSOLUTE = 7
 
 
+SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its gradient are 0
+
+
 class Weights(NamedTuple):
     """Weights of all directional sums of a plan: ``edge`` [E, W] in the order sorted by target, ``self`` [N, W]."""
 

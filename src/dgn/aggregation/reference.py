@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation.messages import Messages
-from dgn.aggregation.plan import Code, Plan, Weights
+from dgn.aggregation.plan import SMALLEST_VARIANCE, Code, Plan, Weights
 from dgn.graph import Graph, take_rows
-
-SMALLEST_VARIANCE = 1e-5  # as in PyG: below it the standard deviation and its gradient are 0
 
 
 def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> Tensor:

@@ -65,14 +65,18 @@ def unit_rows(field: Tensor, graph: Graph, p: int = 1) -> Tensor:
 
 def significant(field: Tensor, graph: Graph) -> Tensor:
     """Set to 0 what is rounding noise: up to 1e-8 of the largest component of the same direction in the graph."""
-    size = field.detach().abs()
-    noise = (size <= EPSILON * graph.max_over_graph(size)) & torch.isfinite(size)
-    return torch.where(noise, 0.0, field)
+    return _without_noise(field, graph.max_over_graph(field.detach().abs()))
 
 
 def _scaled(field: Tensor, graph: Graph) -> Tensor:
     """The significant part in units of the largest component, whose squares neither vanish nor overflow."""
-    return divide(significant(field, graph), graph.max_over_graph(field.detach().abs()))
+    largest = graph.max_over_graph(field.detach().abs())
+    return divide(_without_noise(field, largest), largest)
+
+
+def _without_noise(field: Tensor, largest: Tensor) -> Tensor:
+    size = field.detach().abs()
+    return torch.where((size <= EPSILON * largest) & torch.isfinite(size), 0.0, field)
 
 
 def divide(field: Tensor, norm: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 from dgn.fields.normalization import divide, significant
 from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_rows
+from dgn.graph.layout import largest_by
 
 
 def forward_field(field: Tensor) -> Tensor:
@@ -101,11 +102,8 @@ def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
             f"component: expected the component of each of {len(potential)} nodes, got shape {list(component.shape)}; "
             "dgn.directions gives it as .component"
         )
-    owner = component.view(-1, *[1] * (potential.dim() - 1)).expand_as(potential)
     count = int(component.max()) + 1 if component.numel() else 0
-    largest = potential.new_zeros(count, *potential.shape[1:])
-    largest = largest.scatter_reduce(0, owner, potential.abs(), reduce="amax")
-    ratio = divide(potential, largest[component])
+    ratio = divide(potential, largest_by(potential.abs(), component, count)[component])
     inner = ratio.abs() < 1
     # The slope at the extremes is infinite: they are set apart, so that gradients stay finite.
     return torch.where(inner, torch.where(inner, ratio, 0.0).arcsin(), ratio.sign() * (torch.pi / 2))

@@ -126,14 +126,14 @@ class Graph:
 
     def max_to_target(self, values: Tensor) -> Tensor:
         """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""
-        return _largest(values, self.target, self.num_nodes)
+        return largest_by(values, self.target, self.num_nodes)
 
     def max_over_graph(self, values: Tensor) -> Tensor:
         """The largest of the non-negative edge values in the graph of each edge: ``[E, ...] -> [E or 1, ...]``."""
         if self.batch is None or self.num_edges == 0:
             return values.amax(dim=0, keepdim=True) if self.num_edges else values
         graph = self.batch[self.target]
-        return _largest(values, graph, self.num_graphs)[graph]
+        return largest_by(values, graph, self.num_graphs)[graph]
 
 
 def as_graph(
@@ -157,7 +157,8 @@ def as_graph(
         return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
     if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
         data = edge_index
-        return as_graph(data.edge_index, data.num_nodes, getattr(data, "batch", None) if batch is None else batch)
+        batch = getattr(data, "batch", None) if batch is None else batch
+        return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
     edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
     if batch is not None and not isinstance(batch, Tensor):
         raise TypeError(f"batch: expected a tensor [N], got {type(batch).__name__}; convert it with torch.as_tensor")
@@ -198,6 +199,7 @@ def _inverse(order: Tensor) -> Tensor:
     return torch.empty_like(order).index_copy(0, order.long(), positions)
 
 
-def _largest(values: Tensor, index: Tensor, size: int) -> Tensor:
+def largest_by(values: Tensor, index: Tensor, size: int) -> Tensor:
+    """The largest of the non-negative rows that share an index, 0 for none: ``[R, ...] -> [size, ...]``."""
     expanded = index.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
     return values.new_zeros(size, *values.shape[1:]).scatter_reduce(0, expanded, values, reduce="amax")

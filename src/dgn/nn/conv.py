@@ -124,9 +124,9 @@ class DGNConv(nn.Module):
         """The parts of linear messages that belong to their ends, from one product."""
         assert isinstance(self.message, TowerLinear)
         n, width = x.size(0), self.in_channels // self.towers
-        bias = torch.cat([torch.zeros_like(self.message.bias), self.message.bias])
         if self.towers == 1:
-            both = nn.functional.linear(x, torch.cat([of_source[0], of_target[0]]), bias.view(-1))
+            bias = nn.functional.pad(self.message.bias[0], (width, 0))
+            both = nn.functional.linear(x, torch.cat([of_source[0], of_target[0]]), bias)
             return both[:, :width], both[:, width:]
         towers = x.view(n, self.towers, width)
         source, target = per_tower(towers, of_source), per_tower(towers, of_target) + self.message.bias

@@ -57,10 +57,9 @@ class CategoryEncoder(nn.Module):
                 f"{list(categories.shape)}; encode numbers with nn.Linear instead"
             )
         columns = categories.view(categories.size(0), len(self.sizes)).long()
-        sizes = torch.tensor(self.sizes, device=columns.device)
         # Looked at on the CPU only: on a GPU it would wait for all work before.
         if columns.device.type == "cpu" and not torch.compiler.is_compiling():
-            bad = ((columns < 0) | (columns >= sizes)).nonzero()
+            bad = ((columns < 0) | (columns >= torch.tensor(self.sizes))).nonzero()
             if len(bad):
                 row, column = bad[0].tolist()
                 raise ValueError(

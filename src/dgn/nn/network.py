@@ -80,9 +80,7 @@ class DGN(nn.Module):
         self.layers = nn.ModuleList()
         for layer in range(num_layers):
             out = last if layer == num_layers - 1 else hidden
-            conv = DGNConv(
-                hidden, out, aggregators, scalers, delta, message, edge_dim, towers, derivative, backend
-            )  # fmt: skip
+            conv = DGNConv(hidden, out, aggregators, scalers, delta, message, edge_dim, towers, derivative, backend)
             self.layers.append(DGNLayer(conv, dropout, batch_norm, residual))
         between = num_layers - 1 if virtual_node else 0
         self.virtual_nodes = nn.ModuleList([VirtualNode(hidden, dropout) for _ in range(between)])
@@ -117,9 +115,8 @@ class DGN(nn.Module):
         if batch is None:
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             num_graphs = 1
-        elif num_graphs is None:
-            num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
+        num_graphs = graph.num_graphs
         h = self.node_encoder(x)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))

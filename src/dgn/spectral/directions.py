@@ -102,7 +102,7 @@ def directions(
     label = components(matrix)
     sizes = np.bincount(label)
     degree = np.asarray(matrix.sum(axis=1))
-    values, vectors = _solve(matrix, label, sizes, k + 1, normalization)
+    values, vectors = _solve(matrix, degree, label, sizes, k + 1, normalization)
     sign, decided = canonical_sign(vectors, degree, label, len(sizes))
     device = graph.edge_index.device
     return Directions(
@@ -122,10 +122,14 @@ def check_request(k: int, normalization: Normalization) -> None:
 
 
 def _solve(
-    matrix: csr_array, label: NDArray[np.int64], sizes: NDArray[np.int64], count: int, normalization: Normalization
+    matrix: csr_array,
+    degree: NDArray[np.float64],
+    label: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    count: int,
+    normalization: Normalization,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Eigenvalues [C, count] and vectors [N, count] of all components, NaN and 0 where there are none."""
-    degree = np.asarray(matrix.sum(axis=1))
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
     largest = max(LARGEST_DENSE, 10 * (count + GUARD))
