@@ -1,0 +1,5 @@
+"""Collections of graphs: packed files, directions of whole datasets, benchmarks, batches on a device."""
+
+from dgn.data.packed import PackedGraphs
+
+__all__ = ["PackedGraphs"]

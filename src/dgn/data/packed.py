@@ -1,0 +1,258 @@
+"""Many graphs in flat arrays, and the file they live in."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dgn.graph import Graph, as_graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+FORMAT = "dgn graphs 1"
+STRUCTURE = ("node_pointer", "edge_pointer", "edge_index")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PackedGraphs:
+    """A collection of graphs, one behind the other.
+
+    Graph g owns the nodes ``node_pointer[g]`` to ``node_pointer[g + 1]`` and likewise its edges; ``edge_index`` counts
+    nodes from the first of their own graph. Values of nodes, edges and graphs have a name each.
+
+    Shapes:
+        ``node_pointer`` and ``edge_pointer`` [G + 1] int64, ``edge_index`` [2, E] of any integers; ``nodes``,
+        ``edges`` and ``graphs`` hold tensors of N, E and G rows.
+
+    >>> path = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2), (torch.tensor([[0], [1]]), 3)])
+    >>> path, len(path), path.graph.edge_index.tolist()
+    (PackedGraphs(graphs=2, nodes=5, edges=3), 2, [[0, 1, 2], [1, 0, 3]])
+    """
+
+    node_pointer: Tensor
+    edge_pointer: Tensor
+    edge_index: Tensor
+    nodes: Mapping[str, Tensor] = field(default_factory=dict)
+    edges: Mapping[str, Tensor] = field(default_factory=dict)
+    graphs: Mapping[str, Tensor] = field(default_factory=dict)
+    info: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, pointer in (("node_pointer", self.node_pointer), ("edge_pointer", self.edge_pointer)):
+            if pointer.dim() != 1 or len(pointer) < 1 or int(pointer[0]) != 0 or bool((pointer.diff() < 0).any()):
+                raise ValueError(
+                    f"{name}: expected [graphs + 1] numbers that start at 0 and never fall, got shape "
+                    f"{list(pointer.shape)}; they are the running sums of the graphs' sizes"
+                )
+        if self.edge_index.shape != (2, self.num_edges) or len(self.node_pointer) != len(self.edge_pointer):
+            raise ValueError(
+                f"edge_index: expected shape [2, {self.num_edges}] for {len(self.node_pointer) - 1} graphs, got "
+                f"{list(self.edge_index.shape)} and {len(self.edge_pointer) - 1} graphs of edges; the file may be cut"
+            )
+        for kind, values, rows in self._tables():
+            for name, value in values.items():
+                if len(value) != rows:
+                    raise ValueError(
+                        f"{kind}[{name!r}]: expected {rows} rows, got {len(value)}; give one per {kind[:-1]}"
+                    )
+
+    def _tables(self) -> list[tuple[str, Mapping[str, Tensor], int]]:
+        return [
+            ("nodes", self.nodes, self.num_nodes),
+            ("edges", self.edges, self.num_edges),
+            ("graphs", self.graphs, len(self)),
+        ]
+
+    def __len__(self) -> int:
+        return len(self.node_pointer) - 1
+
+    def __repr__(self) -> str:
+        names = [f"{kind}=[{', '.join(values)}]" for kind, values, _ in self._tables() if values]
+        counts = [f"graphs={len(self)}", f"nodes={self.num_nodes}", f"edges={self.num_edges}"]
+        return f"{type(self).__name__}({', '.join(counts)}{'; ' if names else ''}{', '.join(names)})"
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.node_pointer[-1])
+
+    @property
+    def num_edges(self) -> int:
+        return int(self.edge_pointer[-1])
+
+    @property
+    def graph(self) -> Graph:
+        """All graphs side by side as one."""
+        first = self.node_pointer[:-1].repeat_interleave(self.edge_pointer.diff())
+        number = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
+        return as_graph(self.edge_index.long() + first, self.num_nodes, number, len(self))
+
+    def __getitem__(self, number: int) -> "Data":
+        """One graph as a PyG ``Data``."""
+        from torch_geometric.data import Data
+
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"graph: expected a number below {len(self)}, got {number}")
+        one = self.select(torch.tensor([number % len(self)]))
+        data = Data(edge_index=one.edge_index.long(), num_nodes=one.num_nodes)
+        for name, value in {**one.nodes, **one.edges, **one.graphs}.items():
+            data[name] = value
+        return data
+
+    def select(self, numbers: Tensor) -> "PackedGraphs":
+        """Some of the graphs, in the order given."""
+        node, node_pointer = _rows(self.node_pointer, numbers)
+        edge, edge_pointer = _rows(self.edge_pointer, numbers)
+        return replace(
+            self,
+            node_pointer=node_pointer,
+            edge_pointer=edge_pointer,
+            edge_index=self.edge_index[:, edge],
+            nodes={name: value[node] for name, value in self.nodes.items()},
+            edges={name: value[edge] for name, value in self.edges.items()},
+            graphs={name: value[numbers] for name, value in self.graphs.items()},
+        )
+
+    def with_values(
+        self,
+        nodes: Mapping[str, Tensor] | None = None,
+        edges: Mapping[str, Tensor] | None = None,
+        graphs: Mapping[str, Tensor] | None = None,
+    ) -> "PackedGraphs":
+        """The same graphs with more values, or other values of the same name."""
+        return replace(
+            self,
+            nodes={**self.nodes, **(nodes or {})},
+            edges={**self.edges, **(edges or {})},
+            graphs={**self.graphs, **(graphs or {})},
+        )
+
+    def to(self, device: torch.device | str) -> "PackedGraphs":
+        moved = {name: tensor.to(device) for name, tensor in self._tensors().items()}
+        return _from_tensors(moved, self.info)
+
+    @classmethod
+    def pack(cls, graphs: Iterable[tuple[Tensor, int]]) -> "PackedGraphs":
+        """Graphs given as pairs of ``edge_index`` and number of nodes."""
+        given = list(graphs)
+        edges = [torch.empty(2, 0, dtype=torch.long), *(edge_index for edge_index, _ in given)]
+        return cls(
+            _pointer(torch.tensor([count for _, count in given], dtype=torch.long)),
+            _pointer(torch.tensor([edge_index.size(1) for edge_index, _ in given], dtype=torch.long)),
+            torch.cat(edges, dim=1),
+        )
+
+    @classmethod
+    def from_data(cls, dataset: Iterable[Any]) -> "PackedGraphs":
+        """A PyG dataset or list of ``Data``: every tensor with a row per node, edge or graph is kept."""
+        given = list(dataset)
+        packed = cls.pack([(data.edge_index, data.num_nodes) for data in given])
+        if not given:
+            return packed
+        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+        for name in set(given[0].keys()) - {"edge_index", "num_nodes"}:
+            kind = "nodes" if given[0].is_node_attr(name) else "edges" if given[0].is_edge_attr(name) else "graphs"
+            values = [torch.as_tensor(data[name]) for data in given]
+            if kind == "graphs":
+                values = [value.reshape(1, -1) if value.dim() < 2 else value for value in values]
+            tables[kind][name] = torch.cat(values)
+        return packed.with_values(**tables)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        named = {name: getattr(self, name) for name in STRUCTURE}
+        return named | {f"{kind}.{name}": value for kind, values, _ in self._tables() for name, value in values.items()}
+
+    def checksum(self) -> str:
+        """A digest of everything but ``info``."""
+        return _digest(self._tensors())
+
+    def save(self, path: str | Path) -> None:
+        """Write one file, in full or not at all."""
+        path = Path(path)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
+        about = {"format": FORMAT, "checksum": _digest(tensors), "info": json.dumps(dict(self.info))}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        save_file(tensors, unfinished, about)
+        unfinished.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path, check: bool = True) -> "PackedGraphs":
+        """Map a file that :meth:`save` wrote into memory; ``check`` compares its checksum first.
+
+        Arrays packed by NumPy are read too: an ``.npz`` with ``node_ptr``, ``edge_ptr`` and a local ``edge_index``.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: expected a file of packed graphs, found nothing; check the path")
+        if path.suffix == ".npz":
+            return _from_numpy(path)
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as problem:
+            raise ValueError(f"{path}: expected a file of packed graphs, got {problem}; make it again") from problem
+        if about.get("format") != FORMAT:
+            raise ValueError(f"{path}: expected format {FORMAT!r}, got {about.get('format')!r}; pack the graphs again")
+        if check and _digest(tensors) != about["checksum"]:
+            raise ValueError(
+                f"{path}: expected checksum {about['checksum']}, got another; the file is damaged, make it again"
+            )
+        return _from_tensors(tensors, json.loads(about["info"]))
+
+
+def _from_tensors(tensors: Mapping[str, Tensor], info: Mapping[str, str]) -> PackedGraphs:
+    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+    for name in sorted(tensors.keys() - STRUCTURE):
+        kind, _, own = name.partition(".")
+        tables[kind][own] = tensors[name]
+    node, edge, index = (tensors[name] for name in STRUCTURE)
+    return PackedGraphs(node, edge, index, tables["nodes"], tables["edges"], tables["graphs"], info)
+
+
+def _from_numpy(path: Path) -> PackedGraphs:
+    with np.load(path) as arrays:
+        missing = [name for name in ("node_ptr", "edge_ptr", "edge_index") if name not in arrays.files]
+        if missing:
+            raise ValueError(f"{path}: expected arrays node_ptr, edge_ptr and edge_index, got none called {missing}")
+        node, edge = (torch.from_numpy(arrays[name].astype(np.int64)) for name in ("node_ptr", "edge_ptr"))
+        packed = PackedGraphs(node, edge, torch.from_numpy(arrays["edge_index"]))
+        rows = {int(node[-1]): "nodes", int(edge[-1]): "edges", len(packed): "graphs"}
+        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+        for name in arrays.files:
+            value = arrays[name]
+            known = name in ("node_ptr", "edge_ptr", "edge_index") or value.dtype.kind not in "biuf"
+            if not known and value.ndim and len(value) in rows:
+                tables[rows[len(value)]][name] = torch.from_numpy(value)
+    return packed.with_values(**tables)
+
+
+def _rows(pointer: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows that some of the graphs own, and where those of each begin among them."""
+    count = pointer.diff()[numbers]
+    moved = _pointer(count)
+    shift = (pointer[numbers] - moved[:-1]).repeat_interleave(count)
+    return torch.arange(int(moved[-1]), device=pointer.device) + shift, moved
+
+
+def _pointer(count: Tensor) -> Tensor:
+    return torch.nn.functional.pad(count.cumsum(0), (1, 0))
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

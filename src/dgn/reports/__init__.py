@@ -1,0 +1,1 @@
+"""What runs leave behind: result files, tables beside the paper's, curves."""

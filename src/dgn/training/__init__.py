@@ -1,0 +1,1 @@
+"""Experiments, objectives, and the loop that trains them."""
