@@ -1,31 +1,35 @@
-"""Directional graph networks: vector fields on graphs, and networks that aggregate along them."""
+"""Directional graph networks: vector fields on graphs, and networks that aggregate along them.
+
+Everything is loaded when it is first used: importing the package costs nothing.
+"""
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-from dgn import nn
-from dgn.aggregation import average_log_degree
-from dgn.fields import (
-    arcsine,
-    backward_field,
-    directional_derivative,
-    distort,
-    distort_potential,
-    divergence,
-    edge_product,
-    forward_field,
-    gradient,
-    harden,
-    inner_product,
-    node_product,
-    normalize,
-    reflect,
-    rotate,
-    row_norm,
-)
-from dgn.graph import Graph, as_graph
-from dgn.operators import Operator, Walks, derivative, smoothing, walks
-from dgn.spectral import Directions, diffusion_distance, directions, gradient_step, heat_kernel, laplacian
+if TYPE_CHECKING:
+    from dgn import nn, testing, transforms
+    from dgn.aggregation import average_log_degree
+    from dgn.fields import (
+        arcsine,
+        backward_field,
+        directional_derivative,
+        distort,
+        distort_potential,
+        divergence,
+        edge_product,
+        forward_field,
+        gradient,
+        harden,
+        inner_product,
+        node_product,
+        normalize,
+        reflect,
+        rotate,
+        row_norm,
+    )
+    from dgn.graph import Graph, as_graph
+    from dgn.operators import Operator, Walks, derivative, smoothing, walks
+    from dgn.spectral import Directions, diffusion_distance, directions, gradient_step, heat_kernel, laplacian
 
 __version__ = "0.1.0"
 
@@ -65,9 +69,21 @@ __all__ = [
     "walks",
 ]
 
+_PACKAGES = ("aggregation", "data", "fields", "graph", "nn", "operators", "spectral", "testing", "transforms")
+_HOMES = ("aggregation", "fields", "graph", "operators", "spectral")  # whose names are importable from here
 
-def __getattr__(name: str) -> ModuleType:
-    """Import PyG and the testing tools only when they are used."""
-    if name in ("testing", "transforms"):
+
+def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
         return importlib.import_module(f"dgn.{name}")
+    if name in __all__:
+        for home in _HOMES:
+            module = importlib.import_module(f"dgn.{home}")
+            if name in module.__all__:
+                globals()[name] = getattr(module, name)
+                return globals()[name]
     raise AttributeError(f"module 'dgn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
