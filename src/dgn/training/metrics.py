@@ -1,0 +1,138 @@
+"""Scores of a whole split, by the rules under which results were published. All are fractions, not percent."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+Metric = Callable[[Tensor, Tensor], float]
+
+
+@torch.no_grad()
+def mean_absolute_error(prediction: Tensor, target: Tensor) -> float:
+    """The mean of |p - t| over all labelled entries, so that every graph weighs the same whatever its batch.
+
+    >>> mean_absolute_error(torch.tensor([[1.0], [2.0]]), torch.tensor([1.0, 4.0]))
+    1.0
+    """
+    from torchmetrics.functional import mean_absolute_error as of_entries
+
+    target = target.reshape(prediction.shape)
+    labelled = ~target.isnan()
+    return float(of_entries(prediction[labelled].double(), target[labelled].double()))
+
+
+@torch.no_grad()
+def accuracy(prediction: Tensor, target: Tensor) -> float:
+    """The share of labelled rows whose largest score is that of their class; negative classes are missing labels.
+
+    >>> accuracy(torch.tensor([[2.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+    0.5
+    """
+    return _class_accuracy(prediction, target, "micro")
+
+
+@torch.no_grad()
+def balanced_accuracy(prediction: Tensor, target: Tensor) -> float:
+    """The mean over classes of the share of their rows that is found; the fixed rule of PATTERN.
+
+    Classes that are neither in the targets nor predicted do not count; one that is only predicted counts as 0.
+
+    >>> balanced_accuracy(torch.tensor([[2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]), torch.tensor([0, 0, 1]))
+    0.5
+    """
+    return _class_accuracy(prediction, target, "macro")
+
+
+@torch.no_grad()
+def balanced_accuracy_old(prediction: Tensor, target: Tensor, batches: Sequence[int] | None = None) -> float:
+    """The balanced accuracy as PATTERN was first scored: softmax over nodes, mean over batches.
+
+    Kept to compare with tables that used it. The softmax runs down the column of a class instead of along the row of a
+    node, which shifts the border between classes until each holds the same total over the batch.
+
+    Shapes:
+        ``prediction`` [V, C], ``target`` [V]; ``batches`` are numbers of nodes that add up to V (without: one batch).
+
+    >>> balanced_accuracy_old(torch.tensor([[3.0, 0.0], [3.0, 0.1]]), torch.tensor([0, 1]))
+    1.0
+    """
+    parts = [len(target)] if batches is None else list(batches)
+    if sum(parts) != len(target):
+        raise ValueError(f"batches: expected sizes that add up to {len(target)} rows, got {sum(parts)}; count nodes")
+    pairs = zip(torch.split(prediction, parts), torch.split(target, parts), strict=True)
+    found = [balanced_accuracy(scores.float().softmax(dim=0), labels) for scores, labels in pairs]
+    return sum(found) / len(found)
+
+
+@torch.no_grad()
+def roc_auc(prediction: Tensor, target: Tensor) -> float:
+    """The area under the ROC curve by OGB's rule: the mean over tasks with a positive and a negative label.
+
+    Shapes:
+        ``prediction`` [G, T] (or [G]) of any scale, ``target`` the same of 0, 1 and NaN or -1 where nobody knows.
+
+    >>> round(roc_auc(torch.tensor([90.0, 80.0, 70.0, 60.0]), torch.tensor([1, 0, 1, 0])), 6)
+    0.75
+    """
+    from torchmetrics.functional.classification import binary_auroc
+
+    return _mean_over_tasks(binary_auroc, prediction, target)
+
+
+@torch.no_grad()
+def average_precision(prediction: Tensor, target: Tensor) -> float:
+    """The average precision by OGB's rule: the mean over tasks with a positive and a negative label.
+
+    Shapes:
+        As in :func:`roc_auc`.
+
+    >>> round(average_precision(torch.tensor([90.0, 80.0, 70.0, 60.0]), torch.tensor([1, 0, 1, 0])), 6)
+    0.833333
+    """
+    from torchmetrics.functional.classification import binary_average_precision
+
+    return _mean_over_tasks(binary_average_precision, prediction, target)
+
+
+def _class_accuracy(prediction: Tensor, target: Tensor, average: str) -> float:
+    from torchmetrics.functional.classification import multiclass_accuracy
+
+    target = target.reshape(-1).long()
+    found = multiclass_accuracy(
+        prediction.argmax(dim=1),
+        torch.where(target < 0, -1, target),
+        num_classes=prediction.size(1),
+        average=average,  # type: ignore[arg-type]
+        ignore_index=-1,
+        validate_args=False,
+    )
+    return float(found)
+
+
+def _mean_over_tasks(score: Callable[..., Tensor], prediction: Tensor, target: Tensor) -> float:
+    prediction, target = (values.reshape(len(values), -1) for values in (prediction, target))
+    tasks = ((target == 1).any(dim=0) & (target == 0).any(dim=0)).nonzero().flatten().tolist()
+    if not tasks:
+        raise ValueError(
+            "target: expected a task with a positive and a negative label, got none; the score is not defined on "
+            "these rows, evaluate on more of them"
+        )
+    found = []
+    for task in tasks:
+        labelled = target[:, task] >= 0  # also false for NaN
+        # Scores outside [0, 1] would go through a sigmoid, which ties the large ones: their order is all that counts.
+        distinct, place = torch.unique(prediction[labelled, task], return_inverse=True)
+        place = place.double() / len(distinct)
+        found.append(score(place, target[labelled, task].long(), validate_args=False))
+    return float(torch.stack(found).double().mean())
+
+
+METRICS: dict[str, tuple[Metric, bool]] = {  # how, and whether higher is better
+    "mae": (mean_absolute_error, False),
+    "accuracy": (accuracy, True),
+    "balanced-accuracy": (balanced_accuracy, True),
+    "balanced-accuracy-old": (balanced_accuracy_old, True),
+    "roc-auc": (roc_auc, True),
+    "average-precision": (average_precision, True),
+}

@@ -1,0 +1,182 @@
+"""What a network is trained for: losses as a numerator and a denominator, and the metrics that go with them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+from dgn.graph.checks import check_option
+from dgn.training.metrics import METRICS, balanced_accuracy_old
+
+Terms = tuple[Tensor, Tensor]
+Loss = Callable[[Tensor, Tensor, Tensor, Tensor | None], Terms]
+
+
+def l1(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
+    r"""Absolute errors: $\sum_g w_g |p_g - t_g|$ and $\sum_g w_g$ over the entries that are not NaN.
+
+    Shapes:
+        ``prediction`` [R, T] and ``target`` [R, T] (or [R] with T = 1), ``weight`` [R].
+
+    >>> l1(torch.tensor([[1.0], [9.0]]), torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0]))
+    (tensor(2.), tensor(1.))
+    """
+    prediction = _precise(prediction)
+    target = target.reshape(prediction.shape).to(prediction.dtype)
+    share = _entry_weight(~target.isnan(), weight, prediction)
+    error = _real(prediction, share) - _real(target, share)
+    return (share * error.abs()).sum(), share.sum()
+
+
+def binary(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
+    r"""Binary cross entropies of logits over labelled entries; NaN and negative targets are missing labels.
+
+    Shapes:
+        As in :func:`l1`.
+
+    >>> binary(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, torch.nan]]), torch.ones(1))
+    (tensor(0.6931), tensor(1.))
+    """
+    prediction = _precise(prediction)
+    target = target.reshape(prediction.shape).to(prediction.dtype)
+    share = _entry_weight(target >= 0, weight, prediction)
+    prediction, target = _real(prediction, share), _real(target, share)
+    return binary_cross_entropy_with_logits(prediction, target, share, reduction="sum"), share.sum()
+
+
+def classes(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
+    r"""Cross entropies of classes; negative targets are missing labels.
+
+    Shapes:
+        ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers, ``weight`` [R].
+
+    >>> classes(torch.zeros(2, 2), torch.tensor([0, 1]), torch.ones(2))
+    (tensor(1.3863), tensor(2.))
+    """
+    return _cross_entropy(prediction, target, _row_weight(prediction, target, weight))
+
+
+def balanced_classes(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:
+    r"""Cross entropies of nodes with classes that weigh the less the more nodes they have.
+
+    Class c weighs $(V - n_c) / V$, with V labelled nodes of the batch of which $n_c$ are of class c, and 0 without
+    nodes. The denominator is the sum of these weights over the nodes, as for ``cross_entropy(weight=...)``. With one
+    class in the whole batch both terms are 0. ``statistics`` are the $n_c$ of a batch that is spread over processes.
+
+    Shapes:
+        As in :func:`classes`; ``statistics`` [C].
+
+    >>> balanced_classes(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]), torch.ones(4))
+    (tensor(1.0397), tensor(1.5000))
+    """
+    share = _row_weight(prediction, target, weight)
+    count = class_counts(prediction, target, weight) if statistics is None else statistics
+    total = count.sum()
+    of_class = torch.where(count > 0, (total - count) / total.clamp(min=1), 0)
+    return _cross_entropy(prediction, target, share * of_class.to(share.dtype)[_class(target)])
+
+
+def class_counts(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """How many labelled nodes each class has: what :func:`balanced_classes` must know of the whole batch.
+
+    >>> class_counts(torch.zeros(3, 2), torch.tensor([0, 0, 1]), torch.ones(3))
+    tensor([2., 1.])
+    """
+    known = torch.arange(prediction.size(1), device=target.device)
+    share = _row_weight(prediction, target, weight)
+    return ((_class(target)[:, None] == known) * share[:, None]).sum(dim=0)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss and its metrics.
+
+    Laws: ``loss`` gives two sums over rows, so the loss of a split is the sum of numerators over the sum of
+    denominators for every way to cut it into batches (for "node-classification", with the ``statistics`` of the
+    whole). Rows of weight 0 change neither term nor any gradient, whatever they hold. Nothing waits for the device.
+
+    >>> objective = make_objective("regression")
+    >>> objective.metric_name, objective.higher_is_better, objective.metric(torch.ones(2, 1), torch.zeros(2))
+    ('mae', False, 1.0)
+    """
+
+    name: str
+    metric_name: str
+    extra_metrics: tuple[str, ...]
+
+    def loss(self, prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:
+        """Weighted numerator and denominator; ``weight`` [R] is 1 for real rows and 0 for padding."""
+        return OBJECTIVES[self.name][0](prediction, target, weight, statistics)
+
+    def statistics(self, prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor | None:
+        """Sums over the rows of a batch that its loss depends on: add them up over processes, then take the loss."""
+        return class_counts(prediction, target, weight) if self.name == "node-classification" else None
+
+    @property
+    def higher_is_better(self) -> bool:
+        return METRICS[self.metric_name][1]
+
+    def metric(self, prediction: Tensor, target: Tensor) -> float:
+        """The score of all real rows of a split."""
+        return METRICS[self.metric_name][0](prediction, target)
+
+    def metrics(self, prediction: Tensor, target: Tensor, batches: Sequence[int] | None = None) -> dict[str, float]:
+        """All scores by name; ``batches``, rows per batch, matter to "balanced-accuracy-old" alone."""
+        found = {}
+        for name in (self.metric_name, *self.extra_metrics):
+            if name == "balanced-accuracy-old":
+                found[name] = balanced_accuracy_old(prediction, target, batches)
+            else:
+                found[name] = METRICS[name][0](prediction, target)
+        return found
+
+
+OBJECTIVES: dict[str, tuple[Loss, tuple[str, ...]]] = {  # the loss, and the metrics that make sense with it
+    "regression": (l1, ("mae",)),
+    "node-classification": (balanced_classes, ("balanced-accuracy", "balanced-accuracy-old", "accuracy")),
+    "classification": (classes, ("accuracy", "balanced-accuracy")),
+    "multi-label": (binary, ("roc-auc", "average-precision")),
+}
+
+
+def make_objective(name: str, metric: str | None = None) -> Objective:
+    """An objective by name; ``metric`` is the main one (without: the first that goes with it), the others are extra.
+
+    >>> make_objective("multi-label", "average-precision").extra_metrics
+    ('roc-auc',)
+    """
+    check_option("objective", name, tuple(OBJECTIVES))
+    known = OBJECTIVES[name][1]
+    if metric is not None:
+        check_option("metric", metric, known)
+    main = metric or known[0]
+    return Objective(name, main, tuple(other for other in known if other != main))
+
+
+def _precise(prediction: Tensor) -> Tensor:
+    return prediction.to(torch.promote_types(prediction.dtype, torch.float32))
+
+
+def _class(target: Tensor) -> Tensor:
+    return target.reshape(-1).long().clamp(min=0)
+
+
+def _row_weight(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    return (weight * (target.reshape(-1) >= 0)).to(_precise(prediction).dtype)
+
+
+def _entry_weight(labelled: Tensor, weight: Tensor, prediction: Tensor) -> Tensor:
+    shape = [-1] + [1] * (prediction.dim() - 1)
+    return (labelled * weight.reshape(shape)).to(prediction.dtype)
+
+
+def _real(values: Tensor, share: Tensor) -> Tensor:
+    """Zero where nothing counts, so that neither infinity nor NaN of a padding row reaches a sum or a gradient."""
+    return torch.where(share > 0, values, 0)
+
+
+def _cross_entropy(prediction: Tensor, target: Tensor, share: Tensor) -> Terms:
+    prediction = _real(_precise(prediction), share[:, None])
+    return (share * cross_entropy(prediction, _class(target), reduction="none")).sum(), share.sum()
