@@ -1,19 +1,15 @@
-"""Many graphs in flat arrays, and the file they live in."""
+"""Many graphs in flat arrays."""
 
-import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
+from dgn.data.files import digest, read_numpy, read_tensors, write_tensors
 from dgn.graph import Graph, as_graph
 
 if TYPE_CHECKING:
@@ -92,7 +88,17 @@ class PackedGraphs:
     @property
     def graph(self) -> Graph:
         """All graphs side by side as one."""
-        first = self.node_pointer[:-1].repeat_interleave(self.edge_pointer.diff())
+        edges = self.edge_pointer.diff()
+        outside = (self.edge_index < 0) | (self.edge_index >= self.node_pointer.diff().repeat_interleave(edges))
+        if bool(outside.any()):
+            bad = int(outside.any(dim=0).nonzero()[0])
+            owner = int((self.edge_pointer <= bad).sum()) - 1
+            raise ValueError(
+                f"edge_index: expected nodes from 0 to below the {int(self.node_pointer.diff()[owner])} of their own "
+                f"graph, got {self.edge_index[:, bad].tolist()} in graph {owner}; count nodes from the first of each "
+                "graph, and isolated ones too"
+            )
+        first = self.node_pointer[:-1].repeat_interleave(edges)
         number = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
         return as_graph(self.edge_index.long() + first, self.num_nodes, number, len(self))
 
@@ -153,19 +159,26 @@ class PackedGraphs:
 
     @classmethod
     def from_data(cls, dataset: Iterable[Any]) -> "PackedGraphs":
-        """A PyG dataset or list of ``Data``: every tensor with a row per node, edge or graph is kept."""
+        """A PyG dataset or list of ``Data``: every tensor or number with a row per node, edge or graph is kept.
+
+        What has neither a row per node nor per edge in every graph belongs to the graphs: [T] and [1, T] become
+        [G, T], one number becomes [G].
+        """
         given = list(dataset)
-        packed = cls.pack([(data.edge_index, data.num_nodes) for data in given])
-        if not given:
-            return packed
+        sizes = {
+            "nodes": [data.num_nodes for data in given],
+            "edges": [data.num_edges for data in given],
+            "graphs": [1] * len(given),
+        }
         tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
-        for name in set(given[0].keys()) - {"edge_index", "num_nodes"}:
-            kind = "nodes" if given[0].is_node_attr(name) else "edges" if given[0].is_edge_attr(name) else "graphs"
+        for name in _shared_names(given):
             values = [torch.as_tensor(data[name]) for data in given]
-            if kind == "graphs":
-                values = [value.reshape(1, -1) if value.dim() < 2 else value for value in values]
-            tables[kind][name] = torch.cat(values)
-        return packed.with_values(**tables)
+            rows = [len(value) if value.dim() else 1 for value in values]
+            # Where several fit, as in a collection of single edges, the name decides.
+            likely = "edges" if "edge" in name else "graphs" if name == "y" else "nodes"
+            kind = next((kind for kind in (likely, *sizes) if rows == sizes[kind]), "graphs")
+            tables[kind][name] = torch.cat(values if kind != "graphs" else [_row(value) for value in values])
+        return cls.pack([(data.edge_index, data.num_nodes) for data in given]).with_values(**tables)
 
     def _tensors(self) -> dict[str, Tensor]:
         named = {name: getattr(self, name) for name in STRUCTURE}
@@ -173,41 +186,25 @@ class PackedGraphs:
 
     def checksum(self) -> str:
         """A digest of everything but ``info``."""
-        return _digest(self._tensors())
+        return digest(self._tensors())
 
     def save(self, path: str | Path) -> None:
         """Write one file, in full or not at all."""
-        path = Path(path)
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
-        about = {"format": FORMAT, "checksum": _digest(tensors), "info": json.dumps(dict(self.info))}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        save_file(tensors, unfinished, about)
-        unfinished.replace(path)
+        write_tensors(Path(path), self._tensors(), {"format": FORMAT, "info": json.dumps(dict(self.info))})
 
     @classmethod
     def load(cls, path: str | Path, check: bool = True) -> "PackedGraphs":
         """Map a file that :meth:`save` wrote into memory; ``check`` compares its checksum first.
 
-        Arrays packed by NumPy are read too: an ``.npz`` with ``node_ptr``, ``edge_ptr`` and a local ``edge_index``.
+        Arrays packed by NumPy are read too: an ``.npz`` with ``node_ptr``, ``edge_ptr`` and a local ``edge_index``
+        (:func:`dgn.data.files.read_numpy`).
         """
         path = Path(path)
         if not path.exists():
             raise FileNotFoundError(f"{path}: expected a file of packed graphs, found nothing; check the path")
         if path.suffix == ".npz":
-            return _from_numpy(path)
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except SafetensorError as problem:
-            raise ValueError(f"{path}: expected a file of packed graphs, got {problem}; make it again") from problem
-        if about.get("format") != FORMAT:
-            raise ValueError(f"{path}: expected format {FORMAT!r}, got {about.get('format')!r}; pack the graphs again")
-        if check and _digest(tensors) != about["checksum"]:
-            raise ValueError(
-                f"{path}: expected checksum {about['checksum']}, got another; the file is damaged, make it again"
-            )
+            return _from_tensors(read_numpy(path), {})
+        tensors, about = read_tensors(path, FORMAT, check)
         return _from_tensors(tensors, json.loads(about["info"]))
 
 
@@ -220,21 +217,24 @@ def _from_tensors(tensors: Mapping[str, Tensor], info: Mapping[str, str]) -> Pac
     return PackedGraphs(node, edge, index, tables["nodes"], tables["edges"], tables["graphs"], info)
 
 
-def _from_numpy(path: Path) -> PackedGraphs:
-    with np.load(path) as arrays:
-        missing = [name for name in ("node_ptr", "edge_ptr", "edge_index") if name not in arrays.files]
-        if missing:
-            raise ValueError(f"{path}: expected arrays node_ptr, edge_ptr and edge_index, got none called {missing}")
-        node, edge = (torch.from_numpy(arrays[name].astype(np.int64)) for name in ("node_ptr", "edge_ptr"))
-        packed = PackedGraphs(node, edge, torch.from_numpy(arrays["edge_index"]))
-        rows = {int(node[-1]): "nodes", int(edge[-1]): "edges", len(packed): "graphs"}
-        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
-        for name in arrays.files:
-            value = arrays[name]
-            known = name in ("node_ptr", "edge_ptr", "edge_index") or value.dtype.kind not in "biuf"
-            if not known and value.ndim and len(value) in rows:
-                tables[rows[len(value)]][name] = torch.from_numpy(value)
-    return packed.with_values(**tables)
+def _shared_names(given: list[Any]) -> list[str]:
+    """The attributes that hold tensors or numbers; every graph must have them."""
+    names = [{name for name in data.keys() if isinstance(data[name], Tensor | int | float)} for data in given]  # noqa: SIM118
+    known = set().union(*names)
+    for number, own in enumerate(names):
+        if own != known:
+            raise ValueError(
+                f"graph {number}: expected the attributes {', '.join(sorted(known))}, as in the other graphs, got no "
+                f"{', '.join(sorted(known - own))}; add them, or remove them everywhere"
+            )
+    return sorted(known - {"edge_index", "num_nodes"})
+
+
+def _row(value: Tensor) -> Tensor:
+    """The value of one graph with a dimension for the graphs in front."""
+    if value.dim() == 1 and len(value) != 1:
+        return value[None]
+    return value if value.dim() else value[None]
 
 
 def _rows(pointer: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
@@ -247,12 +247,3 @@ def _rows(pointer: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
 
 def _pointer(count: Tensor) -> Tensor:
     return torch.nn.functional.pad(count.cumsum(0), (1, 0))
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        tensor = tensors[name].cpu().contiguous()
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()

@@ -1,0 +1,102 @@
+"""The file of packed graphs: it comes back as it was, or not at all."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from dgn.data import PackedGraphs
+from dgn.data.files import write_tensors
+
+
+@pytest.fixture
+def file(small: PackedGraphs, tmp_path: Path) -> Path:
+    path = tmp_path / "deeper" / "small.safetensors"
+    replace(small, info={"source": "by hand"}).save(path)
+    return path
+
+
+def test_a_file_comes_back(small: PackedGraphs, file: Path) -> None:
+    again = PackedGraphs.load(file)
+    assert again.checksum() == small.checksum()
+    assert again.info == {"source": "by hand"}
+    assert again.nodes["x"].dtype == torch.float32
+    assert again.edges["edge_attr"].dtype == torch.uint8
+
+
+def test_the_same_graphs_give_the_same_bytes(small: PackedGraphs, file: Path, tmp_path: Path) -> None:
+    backwards = replace(small, nodes=dict(reversed(small.nodes.items())), info={"source": "by hand"})
+    backwards.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("flip", [0x01, 0xFF])
+def test_a_flipped_byte_is_found_wherever_it_is(file: Path, flip: int) -> None:
+    whole = bytearray(file.read_bytes())
+    for place in range(len(whole)):
+        whole[place] ^= flip
+        file.write_bytes(whole)
+        with pytest.raises(ValueError, match="small"):
+            PackedGraphs.load(file)
+        whole[place] ^= flip
+    file.write_bytes(whole)
+    PackedGraphs.load(file)
+
+
+def test_a_cut_file_is_refused(file: Path) -> None:
+    whole = file.read_bytes()
+    for length in (0, 7, 100, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="expected a file of"):
+            PackedGraphs.load(file)
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(ValueError, match="expected format 'dgn graphs 1', got None"):
+        PackedGraphs.load(tmp_path / "other.safetensors")
+    with pytest.raises(FileNotFoundError, match="check the path"):
+        PackedGraphs.load(tmp_path / "nothing.safetensors")
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(file: Path) -> None:
+    before = file.read_bytes()
+    with pytest.raises(Exception, match="str"):
+        write_tensors(file, {"a": torch.zeros(1)}, {"format": 3})  # type: ignore[dict-item]
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def arrays() -> dict[str, np.ndarray]:
+    return {
+        "node_ptr": np.array([0, 3, 5], dtype=np.int32),
+        "edge_ptr": np.array([0, 4, 6], dtype=np.int32),
+        "edge_index": np.array([[0, 1, 1, 2, 0, 1], [1, 0, 2, 1, 1, 0]], dtype=np.uint8),
+    }
+
+
+def test_arrays_packed_by_numpy(tmp_path: Path) -> None:
+    values = {"x": np.ones((5, 2)), "edge_attr": np.ones(6), "y": np.ones(2), "names": np.array(["a", "b"])}
+    np.savez(tmp_path / "a.npz", **arrays(), **values, mean=np.ones(3), scale=np.float32(1))
+    packed = PackedGraphs.load(tmp_path / "a.npz")
+    assert (list(packed.nodes), list(packed.edges), list(packed.graphs)) == (["x"], ["edge_attr"], ["y"])
+    assert packed.graph.edge_index.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
+
+
+def test_arrays_that_could_be_either_must_be_named(tmp_path: Path) -> None:
+    equal = arrays() | {"node_ptr": np.array([0, 3, 6])}
+    np.savez(tmp_path / "a.npz", **equal, charge=np.ones(6))
+    with pytest.raises(ValueError, match=r"charge: .* call it nodes.charge or edges.charge"):
+        PackedGraphs.load(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", **equal, x=np.ones(6), edge_attr=np.ones(6), **{"edges.charge": np.ones(6)})
+    packed = PackedGraphs.load(tmp_path / "b.npz")
+    assert (list(packed.nodes), sorted(packed.edges)) == (["x"], ["charge", "edge_attr"])
+
+
+def test_missing_arrays_are_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", node_ptr=np.zeros(1))
+    with pytest.raises(ValueError, match="none called edge_ptr, edge_index"):
+        PackedGraphs.load(tmp_path / "a.npz")
