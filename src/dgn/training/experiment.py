@@ -1,0 +1,140 @@
+"""An experiment: data, network, training and what was published, from a YAML file."""
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dgn.training.settings import AugmentationSettings, DataSettings, NetworkSettings, Published, TrainingSettings
+from dgn.training.typed import plain, read
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Everything that decides a run, except the seed.
+
+    >>> experiment = load_experiment("zinc/complex-e/mean-dx1", ["training.epochs=5"])
+    >>> experiment.network.hidden, experiment.training.epochs, experiment.published.score
+    (52, 5, 0.191)
+    >>> read_experiment(experiment.to_dict()) == experiment
+    True
+    """
+
+    name: str
+    data: DataSettings
+    network: NetworkSettings
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
+    published: Published | None = None
+
+    def __post_init__(self) -> None:
+        given, needed = self.data.directions, self.network.num_directions
+        if given is not None and given < needed:
+            raise ValueError(
+                f"data.directions: expected at least the {needed} that the network reads, got {given}; raise it or "
+                "leave it out"
+            )
+
+    @property
+    def num_directions(self) -> int:
+        """How many eigenvectors the graphs get."""
+        return self.network.num_directions if self.data.directions is None else self.data.directions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data with every setting, defaults too."""
+        data: dict[str, Any] = plain(self)
+        return data
+
+    def to_yaml(self) -> str:
+        return str(yaml.safe_dump(self.to_dict(), sort_keys=False, default_flow_style=None, width=100))
+
+
+def experiment_names() -> list[str]:
+    """The experiments that come with the package.
+
+    >>> "zinc/tuned" in experiment_names()
+    True
+    """
+    folder = _shipped()
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+
+
+def load_experiment(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Experiment:
+    """Read an experiment by its name or from a YAML file; ``overrides`` such as ``"training.epochs=5"`` come on top."""
+    name, path = _find(str(name_or_path))
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        return read_experiment({"name": name, **_mapping(data)}, overrides)
+    except (ValueError, yaml.YAMLError) as problem:
+        raise ValueError(f"{name_or_path}: {problem}") from problem
+
+
+def read_experiment(data: dict[str, Any], overrides: Sequence[str] = ()) -> Experiment:
+    """Read an experiment from plain data."""
+    for override in overrides:
+        data = _override(data, override)
+    return read(Experiment, data, "")
+
+
+def _shipped() -> Path:
+    return Path(str(files("dgn"))) / "experiments"
+
+
+def _find(name: str) -> tuple[str, Path]:
+    path = Path(name)
+    if path.suffix in SUFFIXES:
+        if not path.is_file():
+            raise FileNotFoundError(f"{name}: expected a YAML file with an experiment, found none; check the path")
+        return path.stem, path
+    names = experiment_names()
+    if name in names:
+        return name, _shipped() / f"{name}.yaml"
+    near = get_close_matches(name.lower(), names, n=1)
+    remedy = f"did you mean {near[0]!r}?" if near else "'dgn info' lists them"
+    raise ValueError(f"experiment: expected a name that comes with dgn or a .yaml file, got {name!r}; {remedy}")
+
+
+def _mapping(data: object) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise ValueError(
+            f"experiment: expected sections data, network and training, got {data!r}; see docs/training.md"
+        )
+    return data
+
+
+def _override(data: dict[str, Any], override: str) -> dict[str, Any]:
+    """A copy of nested data with one value replaced; deeper keys are created on the way."""
+    key, equals, text = override.partition("=")
+    first, _, rest = key.strip().partition(".")
+    if not equals or not first:
+        raise ValueError(f"--set: expected key=value, got {override!r}; for example training.epochs=5")
+    if not rest:
+        return {**data, first: yaml.load(text, _Loader)}
+    inner = data.get(first)
+    if inner is not None and not isinstance(inner, dict):
+        raise ValueError(f"--set: expected a section before the dot of {key!r}, got the value {inner!r}; name another")
+    return {**data, first: _override(inner or {}, f"{rest}={text}")}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose numbers may be written 1e-3, and whose keys stand once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = sorted({str(key) for key in keys if keys.count(key) > 1})
+        if twice:
+            line = node.start_mark.line + 1
+            raise ValueError(f"key {twice[0]!r}: expected once in the section of line {line}, got it twice; remove one")
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)

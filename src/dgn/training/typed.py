@@ -1,0 +1,105 @@
+"""Plain data to frozen dataclasses and back: types and ranges are checked, unknown keys refused."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from dgn.graph.checks import check_option
+
+T = TypeVar("T")
+RANGES = ("least", "above", "most", "below")
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def setting(meaning: str, default: Any = MISSING, **limits: float) -> Any:
+    """A field of a configuration: what it means, its default, and limits ``least above most below``."""
+    assert set(limits) <= set(RANGES)
+    return field(default=default, metadata={"meaning": meaning, **limits})
+
+
+def read(kind: type[T], data: object, where: str) -> T:
+    """Build a dataclass from a mapping; ``where`` is the dotted name of the mapping, empty at the top.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    ...     name: str | None = None
+    >>> read(Point, {"x": 1}, "point")
+    Point(x=1.0, name=None)
+    >>> read(Point, {"x": 1, "nam": "a"}, "point")
+    Traceback (most recent call last):
+    ValueError: key of point: expected one of 'x', 'name', got 'nam'; did you mean 'name'?
+    """
+    subject = where or "experiment"
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{subject}: expected keys with values, got {data!r}; write 'key: value' lines below it")
+    assert is_dataclass(kind)
+    known, hints = {each.name: each for each in fields(kind)}, get_type_hints(kind)
+    for key in data:
+        check_option(f"key of {subject}", key, tuple(known))
+    missing = [name for name, each in known.items() if name not in data and _is_required(each)]
+    if missing:
+        raise ValueError(f"{subject}: expected a value for {', '.join(missing)}, got none; add it")
+    dotted = f"{where}." if where else ""
+    return kind(**{key: convert(hints[key], value, f"{dotted}{key}") for key, value in data.items()})  # type: ignore[return-value]
+
+
+def _is_required(each: "Field[Any]") -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
+
+
+def convert(hint: Any, value: object, where: str) -> Any:
+    """A value of plain data as the type that ``hint`` asks for."""
+    kind, inner = get_origin(hint), get_args(hint)
+    if kind in (Union, UnionType):
+        (other,) = (part for part in inner if part is not type(None))
+        return None if value is None else convert(other, value, where)
+    if kind is Literal:
+        check_option(where, value, inner)
+        return value
+    if kind is tuple:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{where}: expected a list, got {value!r}; write [{value}]")
+        return tuple(convert(inner[0], part, f"{where}[{number}]") for number, part in enumerate(value))
+    if is_dataclass(hint):
+        return read(hint, value, where)
+    return _plain(hint, value, where)
+
+
+def _plain(hint: type, value: object, where: str) -> Any:
+    # true is an int in Python, and 1 is a float in a configuration
+    fits = isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+    whole = hint is float and isinstance(value, int) and not isinstance(value, bool)
+    if not fits and not whole:
+        raise ValueError(f"{where}: expected {WORDS[hint]}, got {value!r}; write one")
+    if hint is float and not math.isfinite(float(value)):  # type: ignore[arg-type]
+        raise ValueError(f"{where}: expected a finite number, got {value}; leave the setting out for its default")
+    return float(value) if whole else value  # type: ignore[arg-type]
+
+
+def check_ranges(settings: Any, where: str) -> None:
+    """Hold every number of a dataclass against the limits of its :func:`setting`."""
+    for each in fields(settings):
+        value, limits = getattr(settings, each.name), each.metadata
+        if value is None or not set(RANGES) & set(limits):
+            continue
+        fits = (
+            value >= limits.get("least", value)
+            and value <= limits.get("most", value)
+            and not ("above" in limits and value <= limits["above"])
+            and not ("below" in limits and value >= limits["below"])
+        )
+        if not fits:
+            words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
+            wanted = " and ".join(f"{words[name]} {limits[name]:g}" for name in RANGES if name in limits)
+            raise ValueError(f"{where}.{each.name}: expected a number {wanted}, got {value}; change it")
+
+
+def plain(settings: Any) -> Any:
+    """The reverse of :func:`read`: nothing but dicts, lists, numbers, text and None."""
+    if is_dataclass(settings):
+        return {each.name: plain(getattr(settings, each.name)) for each in fields(settings)}
+    return [plain(part) for part in settings] if isinstance(settings, tuple) else settings
