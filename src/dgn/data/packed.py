@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.files import digest, read_numpy, read_tensors, write_tensors
+from dgn.data.pyg import tables
 from dgn.graph import Graph, as_graph
 
 if TYPE_CHECKING:
@@ -165,20 +166,7 @@ class PackedGraphs:
         [G, T], one number becomes [G].
         """
         given = list(dataset)
-        sizes = {
-            "nodes": [data.num_nodes for data in given],
-            "edges": [data.num_edges for data in given],
-            "graphs": [1] * len(given),
-        }
-        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
-        for name in _shared_names(given):
-            values = [torch.as_tensor(data[name]) for data in given]
-            rows = [len(value) if value.dim() else 1 for value in values]
-            # Where several fit, as in a collection of single edges, the name decides.
-            likely = "edges" if "edge" in name else "graphs" if name == "y" else "nodes"
-            kind = next((kind for kind in (likely, *sizes) if rows == sizes[kind]), "graphs")
-            tables[kind][name] = torch.cat(values if kind != "graphs" else [_row(value) for value in values])
-        return cls.pack([(data.edge_index, data.num_nodes) for data in given]).with_values(**tables)
+        return cls.pack([(data.edge_index, data.num_nodes) for data in given]).with_values(**tables(given))
 
     def _tensors(self) -> dict[str, Tensor]:
         named = {name: getattr(self, name) for name in STRUCTURE}
@@ -209,32 +197,12 @@ class PackedGraphs:
 
 
 def _from_tensors(tensors: Mapping[str, Tensor], info: Mapping[str, str]) -> PackedGraphs:
-    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+    values: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
     for name in sorted(tensors.keys() - STRUCTURE):
         kind, _, own = name.partition(".")
-        tables[kind][own] = tensors[name]
+        values[kind][own] = tensors[name]
     node, edge, index = (tensors[name] for name in STRUCTURE)
-    return PackedGraphs(node, edge, index, tables["nodes"], tables["edges"], tables["graphs"], info)
-
-
-def _shared_names(given: list[Any]) -> list[str]:
-    """The attributes that hold tensors or numbers; every graph must have them."""
-    names = [{name for name in data.keys() if isinstance(data[name], Tensor | int | float)} for data in given]  # noqa: SIM118
-    known = set().union(*names)
-    for number, own in enumerate(names):
-        if own != known:
-            raise ValueError(
-                f"graph {number}: expected the attributes {', '.join(sorted(known))}, as in the other graphs, got no "
-                f"{', '.join(sorted(known - own))}; add them, or remove them everywhere"
-            )
-    return sorted(known - {"edge_index", "num_nodes"})
-
-
-def _row(value: Tensor) -> Tensor:
-    """The value of one graph with a dimension for the graphs in front."""
-    if value.dim() == 1 and len(value) != 1:
-        return value[None]
-    return value if value.dim() else value[None]
+    return PackedGraphs(node, edge, index, values["nodes"], values["edges"], values["graphs"], info)
 
 
 def _rows(pointer: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
