@@ -9,6 +9,7 @@ from dgn.nn import DGNConv, DGNLayer, VirtualNode, read_out
 from dgn.testing import complete
 
 GRAPH = dgn.as_graph(*complete(6))
+NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 
 
 def random(*shape, seed=0):
@@ -78,12 +79,12 @@ def test_a_virtual_node_adds_its_new_state_to_its_own_nodes():
     x, state = random(5, 4), random(3, 4, seed=1)
     gathered = torch.stack([state[0] + x[:2].sum(0), state[1], state[2] + x[2:].sum(0)])
     expected = state + normalized(node, node.linear(gathered)).relu()
-    got_x, got_state = node(x, batch, state)
+    got_x, got_state = node(x, dgn.as_graph(NO_EDGES, 5, batch), state)
     torch.testing.assert_close(got_state, expected)
     torch.testing.assert_close(got_x, x + expected[batch])
 
 
-BATCH = torch.tensor([0, 0, 0, 2, 2])  # graph 1 and graph 3 have no nodes
+GRAPHS = dgn.as_graph(NO_EDGES, 5, torch.tensor([0, 0, 0, 2, 2]), 4)  # graph 1 and graph 3 have no nodes
 POTENTIAL = random(5, 2, seed=3)
 
 
@@ -102,22 +103,22 @@ def naive_readout(readout, rows, potential):
 @pytest.mark.parametrize("readout", ["mean", "sum", "max", "directional"])
 def test_readouts_combine_each_graph_and_give_0_for_none(readout):
     x = random(5, 3) - 2  # below 0: an empty maximum of 0 must not win
-    expected = [naive_readout(readout, x[g == BATCH], POTENTIAL[g == BATCH]) for g in range(4)]
-    torch.testing.assert_close(read_out(readout, x, BATCH, 4, POTENTIAL), torch.stack(expected))
+    expected = [naive_readout(readout, x[g == GRAPHS.batch], POTENTIAL[g == GRAPHS.batch]) for g in range(4)]
+    torch.testing.assert_close(read_out(readout, x, GRAPHS, POTENTIAL), torch.stack(expected))
 
 
 def test_the_directional_readout_is_blind_to_the_sign_of_the_potential():
     x = random(5, 3)
-    both = [read_out("directional", x, BATCH, 4, sign * POTENTIAL) for sign in (1, -1)]
+    both = [read_out("directional", x, GRAPHS, sign * POTENTIAL) for sign in (1, -1)]
     assert torch.equal(*both)
-    assert torch.equal(read_out("directional", x, BATCH, 4, 0 * POTENTIAL)[:, :3], torch.zeros(4, 3))
+    assert torch.equal(read_out("directional", x, GRAPHS, 0 * POTENTIAL)[:, :3], torch.zeros(4, 3))
 
 
 def test_the_readout_of_nodes_keeps_them():
     x = random(5, 3)
-    assert torch.equal(read_out("nodes", x, BATCH, 4), x)
+    assert torch.equal(read_out("nodes", x, GRAPHS), x)
 
 
 def test_the_directional_readout_needs_a_potential():
     with pytest.raises(ValueError, match=r"potential: expected \[N, K\].*AddDirections"):
-        read_out("directional", random(5, 3), BATCH, 4)
+        read_out("directional", random(5, 3), GRAPHS)

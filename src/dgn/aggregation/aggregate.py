@@ -49,7 +49,7 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
     parts = [None if part is None else _laid_out(part, name in apart) for name, part in messages._asdict().items()]
     needed = [part for part in (*messages, *weights) if part is not None]
     save = torch.is_grad_enabled() and any(part.requires_grad for part in needed)
-    by_target, by_source = graph.by_target, graph.by_source
+    by_target = graph.by_target
     out: Tensor = run(
         *parts,
         weights.edge.contiguous(),
@@ -57,7 +57,7 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
         by_target.pointer,
         by_target.order,
         by_target.neighbor,
-        by_source.pointer,
+        graph.source_pointer,
         graph.place,
         list(plan.codes),
         list(plan.columns),

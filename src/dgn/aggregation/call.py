@@ -72,8 +72,10 @@ class Call(NamedTuple):
         """Space for the gradients of messages, of the source, of the target and of what stands for the node."""
         like, c = self.example, self.example.size(1)
         sources = 0 if self.source is None else self.source.size(0)
+        # Kernels leave out padding, edges that no node receives; the gradient of a table reads them all.
+        edges = like.new_empty if self.table is None else like.new_zeros
         return (
-            like.new_empty(self.neighbor.size(0), c),
+            edges(self.neighbor.size(0), c),
             like.new_empty(sources, c),
             like.new_empty(0 if self.target is None else self.num_nodes, c),
             like.new_empty(self.num_nodes if self.has_self else 0, c),

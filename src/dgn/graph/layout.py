@@ -101,6 +101,12 @@ class Graph:
         return layout
 
     @property
+    def source_pointer(self) -> Tensor:
+        """Where the out-edges of each node begin in the order sorted by source. [N + 1]"""
+        pointer: Tensor = self.once("source_pointer", lambda: self.by_source.pointer)
+        return pointer
+
+    @property
     def place(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
         place: Tensor = self.once("place", lambda: _inverse(self.by_source.order)[self.by_target.order])
@@ -123,6 +129,14 @@ class Graph:
             return torch.segment_reduce(values, "sum", offsets=self.by_target.pointer, axis=0, initial=0)
         target = self.target.index_select(0, self.by_target.order)
         return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, target, values)
+
+    def sum_over_graph(self, values: Tensor) -> Tensor:
+        """Sum node values over each graph: ``[N, ...] -> [G, ...]``."""
+        pointer = self._known.get("node_pointer")
+        if values.is_cuda and pointer is not None:
+            return torch.segment_reduce(values, "sum", offsets=pointer, axis=0, initial=0)
+        number = self.target.new_zeros(self.num_nodes) if self.batch is None else self.batch
+        return values.new_zeros(self.num_graphs, *values.shape[1:]).index_add(0, number, values)
 
     def max_to_target(self, values: Tensor) -> Tensor:
         """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""
@@ -173,6 +187,17 @@ def as_graph(
     graph = Graph(edge_index, num_nodes, batch)
     if num_graphs is not None:
         graph._known["num_graphs"] = num_graphs
+    return graph
+
+
+def prepared_graph(edge_index: Tensor, batch: Tensor, num_graphs: int, **known: Any) -> Graph:
+    """A graph whose parts were made elsewhere: nothing is checked, sorted or counted again.
+
+    ``known`` holds ``by_target``, ``source_pointer``, ``place`` and whatever else :meth:`Graph.once` would make. Edges
+    behind the last pointer are padding: no node receives them.
+    """
+    graph = Graph(edge_index, batch.size(0), batch)
+    graph._known.update(known, num_graphs=num_graphs)
     return graph
 
 

@@ -5,7 +5,9 @@ from torch import Tensor, nn
 from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
+from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
+from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import reset
 
 
@@ -16,14 +18,15 @@ class DGNLayer(nn.Module):
     then the residual. The residual is left out where the widths differ.
 
     Shapes:
-        ``x`` [N, in] to [N, out]; ``size`` [N, 1] the factor of the graph-size norm, or ``None``.
+        ``x`` [N, in] to [N, out]; ``size`` [N, 1] the factor of the graph-size norm, or ``None``; ``real`` [N, 1]: 0
+        for nodes that are padding.
     """
 
     def __init__(self, conv: DGNConv, dropout: float = 0.0, batch_norm: bool = True, residual: bool = True) -> None:
         super().__init__()
         self.conv = conv
-        self.norm = nn.BatchNorm1d(conv.out_channels) if batch_norm else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
+        self.norm = BatchNorm(conv.out_channels) if batch_norm else None
+        self.dropout = Dropout(dropout)
         self.mix = nn.Linear(conv.out_channels, conv.out_channels) if conv.towers > 1 else None
         self.residual = residual and conv.in_channels == conv.out_channels
 
@@ -37,9 +40,11 @@ class DGNLayer(nn.Module):
         weights: Weights | None = None,
         edge_attr: Tensor | EdgeTable | None = None,
         size: Tensor | None = None,
+        real: Tensor | None = None,
     ) -> Tensor:
         y = self.conv(x, graph, edge_attr=edge_attr, weights=weights)
-        y = self.norm(y if size is None else y * size)
+        y = y if size is None else y * size
+        y = y if self.norm is None else self.norm(y, real)
         if self.mix is None:
             y = y.relu()
             out: Tensor = self.dropout(x + y if self.residual else y)
@@ -52,19 +57,19 @@ class VirtualNode(nn.Module):
     """A node that talks to all nodes of its graph between two layers.
 
     Shapes:
-        ``x`` [N, C], ``batch`` [N], ``state`` [G, C]; returns new ``x`` and ``state``.
+        ``x`` [N, C], ``state`` [G, C], ``real`` [G, 1]: 0 for graphs that are padding; returns new ``x`` and ``state``.
     """
 
     def __init__(self, channels: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.linear = nn.Linear(channels, channels)
-        self.norm = nn.BatchNorm1d(channels)
-        self.dropout = nn.Dropout(dropout)
+        self.norm = BatchNorm(channels)
+        self.dropout = Dropout(dropout)
 
     def reset_parameters(self) -> None:
         reset((self.linear, self.norm))
 
-    def forward(self, x: Tensor, batch: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        gathered = state.index_add(0, batch, x)
-        state = state + self.dropout(self.norm(self.linear(gathered)).relu())
-        return x + state[batch], state
+    def forward(self, x: Tensor, graph: Graph, state: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        gathered = self.linear(state + graph.sum_over_graph(x))
+        state = state + self.dropout(self.norm(gathered, real).relu())
+        return x + (state[graph.batch] if graph.batch is not None else state), state

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation import Backend, make_plan
+from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.conv import DGNConv
@@ -103,32 +103,35 @@ class DGN(nn.Module):
         batch: Tensor | None = None,
         potential: Tensor | None = None,
         num_graphs: int | None = None,
+        weights: Weights | None = None,
+        real: Tensor | None = None,
     ) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
 
+        ``weights`` of an earlier ``plan.compute_weights(field, graph)`` save computing them again. ``real`` is 0 for
+        nodes that are padding: they enter no statistic.
+
         Shapes:
-            ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K];
-            returns [G, targets], or [N, targets] with ``readout="nodes"``.
+            ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
+            ``real`` [N, 1]; returns [G, targets], or [N, targets] with ``readout="nodes"``.
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
-        if batch is None:
-            batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
-            num_graphs = 1
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
-        num_graphs = graph.num_graphs
         h = self.node_encoder(x)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
         edges = self._edges(edge_attr, graph)
-        weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
-        size = _size_factor(batch, num_graphs, h) if self.size_norm else None
-        state = h.new_zeros(num_graphs, h.size(1)) if len(self.virtual_nodes) else None
+        if weights is None:
+            weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
+        size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
+        state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
+        real_graphs = None if real is None or state is None else graph.sum_over_graph(real).clamp(max=1)
         for number, layer in enumerate(self.layers):
-            h = layer(h, graph, weights, edges, size)
+            h = layer(h, graph, weights, edges, size, real)
             if state is not None and number < len(self.virtual_nodes):
-                h, state = self.virtual_nodes[number](h, batch, state)
-        return self.head(read_out(self.readout, h, batch, num_graphs, potential))  # type: ignore[no-any-return]
+                h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
+        return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Tensor | EdgeTable | None:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
@@ -161,8 +164,7 @@ def _head(channels: int, width: int, targets: int) -> nn.Sequential:
     return nn.Sequential(*hidden, nn.Linear(widths[-1], targets))
 
 
-def _size_factor(batch: Tensor, num_graphs: int, like: Tensor) -> Tensor:
-    """1 / sqrt(nodes of the graph) of each node, [N, 1]."""
-    ones = torch.ones(len(batch), dtype=like.dtype, device=like.device)
-    count = ones.new_zeros(num_graphs).index_add(0, batch, ones)
-    return count.rsqrt()[batch][:, None]
+def _size_factor(graph: Graph, like: Tensor) -> Tensor:
+    """1 / sqrt(nodes of the graph) of each node, [N, 1]; [1, 1] for one graph."""
+    factor = graph.sum_over_graph(torch.ones_like(like[:, :1])).rsqrt()
+    return factor if graph.batch is None else factor[graph.batch]

@@ -1,0 +1,115 @@
+"""Batches of one shape, each in one row of memory."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation import Weights
+from dgn.graph import Graph, Layout, prepared_graph
+
+
+class Batch(NamedTuple):
+    """Some graphs side by side, with padding behind them.
+
+    Padding nodes belong to one graph more, the last; padding edges to no node. ``real`` and ``real_graphs`` are 1 for
+    what is real and 0 for padding. Edges are sorted by target.
+
+    Shapes:
+        ``real`` [N, 1], ``real_graphs`` [G + 1, 1]; ``nodes``, ``edges`` and ``graphs`` hold values of N, E and G + 1
+        rows.
+    """
+
+    graph: Graph
+    weights: Weights
+    real: Tensor
+    real_graphs: Tensor
+    nodes: Mapping[str, Tensor]
+    edges: Mapping[str, Tensor]
+    graphs: Mapping[str, Tensor]
+
+
+class Room(NamedTuple):
+    """The size of a batch: graphs, nodes and edges, padding included."""
+
+    graphs: int
+    nodes: int
+    edges: int
+
+
+class Slot(NamedTuple):
+    """Where an array stands in the words of a batch, and what it is."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def words(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize // 4
+
+    def view(self, row: Tensor) -> Tensor:
+        """The array in a row of words, without copying."""
+        return row[self.start : self.start + self.words].view(self.dtype).view(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Batches of one shape: a row of ``words`` holds all arrays of one of them.
+
+    One copy of a row brings a whole batch to a fixed place, from which a captured step reads it.
+
+    Shapes:
+        ``words`` [S, W] int32.
+    """
+
+    words: Tensor
+    slots: Mapping[str, Slot]
+    room: Room
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Tensor], room: Room) -> "Batches":
+        """Pack arrays [S, ...] of 4 or 8 bytes a number, named ``nodes.x`` and so on where they are values."""
+        slots, start = {}, 0
+        for name, array in arrays.items():
+            slots[name] = Slot(start, tuple(array.shape[1:]), array.dtype)
+            start += slots[name].words + slots[name].words % 2  # numbers of 8 bytes begin at even words
+        steps = next(iter(arrays.values())).size(0)
+        words = torch.zeros(steps, start, dtype=torch.int32, device=next(iter(arrays.values())).device)
+        for name, slot in slots.items():
+            if slot.words:
+                flat = arrays[name].contiguous().view(steps, -1)
+                words[:, slot.start : slot.start + slot.words] = flat.view(torch.int32)
+        return cls(words, slots, room)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self.read(row) for row in self.words)
+
+    def read(self, row: Tensor) -> Batch:
+        """The batch in a row of words; its arrays are views of the row."""
+        arrays = {name: slot.view(row) for name, slot in self.slots.items()}
+        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+        for name in arrays:
+            kind, _, own = name.partition(".")
+            if own:
+                tables[kind][own] = arrays[name]
+        ends = arrays["ends"]
+        order = torch.arange(self.room.edges, dtype=torch.int32, device=row.device)
+        graph = prepared_graph(
+            ends if row.is_cuda else ends.long(),  # kernels on a GPU read the layout alone
+            arrays["number"],
+            self.room.graphs + 1,
+            by_target=Layout(arrays["pointer"], order, ends[0]),
+            source_pointer=arrays["source_pointer"],
+            place=arrays["place"],
+            node_pointer=arrays["node_pointer"],
+            **{f"size {torch.float32}": arrays["size"]},
+        )
+        weights = Weights(arrays["weight"], arrays["self_weight"])
+        return Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables)

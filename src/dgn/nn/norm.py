@@ -1,0 +1,51 @@
+"""Batch norm over the rows that are real."""
+
+import torch
+import torch.distributed as distributed
+from torch import Tensor, nn
+
+
+class BatchNorm(nn.BatchNorm1d):
+    r"""Batch norm whose statistics leave out padding, and span all processes that train together.
+
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \gamma + \beta, \qquad
+        \mu = \frac{1}{\sum_i r_i} \sum_i r_i x_i, \quad \sigma^2 = \frac{1}{\sum_i r_i} \sum_i r_i (x_i - \mu)^2
+
+    ``real`` :math:`r` is 1 for rows that count and 0 for padding; without it, in one process, this is
+    ``nn.BatchNorm1d``. Padding gets numbers too, which nobody may read.
+
+    Shapes:
+        ``x`` [N, C], ``real`` [N, 1]; returns [N, C].
+    """
+
+    def forward(self, input: Tensor, real: Tensor | None = None) -> Tensor:  # noqa: A002, the name of the parent class
+        together = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+        if not self.training or (real is None and not together):
+            return super().forward(input)
+        rows = torch.ones_like(input[:, :1]) if real is None else real.to(input.dtype)
+        count = _everywhere(rows.sum(), together)
+        mean = _everywhere((input * rows).sum(0), together) / count
+        centered = input - mean
+        variance = _everywhere((centered.square() * rows).sum(0), together) / count
+        self._remember(mean.detach(), variance.detach(), count)
+        return centered * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+    def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
+        """Move the running statistics, with the unbiased variance as PyTorch does."""
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        momentum = 0.0 if self.momentum is None else self.momentum
+        self.num_batches_tracked.add_(1)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        unbiased = variance * (count / (count - 1).clamp(min=1))
+        self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
+
+
+def _everywhere(value: Tensor, together: bool) -> Tensor:
+    """The sum of a value over all processes, with gradients through it."""
+    if not together:
+        return value
+    from torch.distributed.nn.functional import all_reduce
+
+    summed: Tensor = all_reduce(value)  # type: ignore[no-untyped-call]
+    return summed
