@@ -9,7 +9,7 @@ from torch import nn
 
 from dgn.data import PackedGraphs
 from dgn.nn import CategoryEncoder
-from dgn.training.build import Columns, build_for_columns, build_network, count_parameters, known_columns
+from dgn.training.build import Task, build_for_task, build_network, count_parameters, known_task
 from dgn.training.experiment import experiment_names, load_experiment
 from dgn.training.settings import NetworkSettings
 
@@ -23,7 +23,7 @@ OTHER_BUDGET |= {"molhiv/simple/mean-dx1-av1"}
 def test_every_shipped_experiment_builds_with_its_number_of_parameters(name: str) -> None:
     experiment = load_experiment(name)
     with torch.device("meta"):
-        network = build_for_columns(experiment.network, known_columns(experiment.data.dataset))
+        network = build_for_task(experiment.network, known_task(experiment.data.dataset))
     count, published = count_parameters(network), experiment.published
     if published is not None and published.parameters is not None:
         assert count == published.parameters
@@ -41,7 +41,9 @@ def benchmark(x: torch.Tensor, edge_attr: torch.Tensor | None, **sizes: Any) -> 
     graphs = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2)]).with_values(
         nodes={"x": x}, edges={} if edge_attr is None else {"edge_attr": edge_attr}
     )
-    return SimpleNamespace(graphs=graphs, **{"targets": 3, "node_sizes": None, "edge_sizes": None} | sizes)
+    return SimpleNamespace(
+        graphs=graphs, **{"targets": 3, "node_sizes": None, "edge_sizes": None, "objective": "classification"} | sizes
+    )
 
 
 def test_categories_are_embedded_and_numbers_mapped() -> None:
@@ -63,7 +65,7 @@ def test_every_setting_reaches_the_network() -> None:
         edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False, size_norm=False,
         virtual_node=True, positional=2, derivative="paper", initialization="authors",
     )  # fmt: skip
-    network = build_for_columns(settings, Columns((7,), 2, 3), delta=1.5)
+    network = build_for_task(settings, Task((7,), 2, 3, "regression"), delta=1.5)
     conv = network.layers[0].conv
     assert len(network.layers) == 3
     assert network.plan.names == settings.aggregators
@@ -82,9 +84,9 @@ def test_edges_without_features_cannot_be_encoded() -> None:
     with pytest.raises(
         ValueError, match=r"network.edge_dim: expected none, for the graphs have no edge features, got 4"
     ):
-        build_for_columns(settings, known_columns("pattern"))
+        build_for_task(settings, known_task("pattern"))
 
 
 def test_unknown_datasets_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'zinc'"):
-        known_columns("zink")
+        known_task("zink")

@@ -1,12 +1,14 @@
 """Experiments: files, names, overrides, and what is refused."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 
+import dgn
 from dgn.training.experiment import Experiment, experiment_names, load_experiment, read_experiment
-from dgn.training.settings import DataSettings, NetworkSettings
+from dgn.training.settings import DataSettings, NetworkSettings, Published, TrainingSettings
 
 SMALL = {"name": "small", "data": {"dataset": "digits"}, "network": {"hidden": 8, "aggregators": ["mean", "dx2"]}}
 
@@ -148,3 +150,13 @@ def test_an_experiment_can_be_written_in_python() -> None:
     experiment = Experiment(name="mine", data=DataSettings(dataset="zinc"), network=network)
     assert experiment.num_directions == 1
     assert read_experiment(experiment.to_dict()) == experiment
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_a_shipped_file_says_nothing_twice(name: str) -> None:
+    path = Path(dgn.__file__).parent / "experiments" / f"{name}.yaml"
+    kinds = {"data": DataSettings, "network": NetworkSettings, "training": TrainingSettings, "published": Published}
+    for section, values in yaml.safe_load(path.read_text()).items():
+        defaults = {each.name: each.default for each in fields(kinds[section])}
+        stated = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        assert not {key for key, value in stated.items() if value == defaults[key]}

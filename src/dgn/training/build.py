@@ -14,42 +14,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What a network sees of a dataset: categories per column, or the number of columns with numbers.
+class Task:
+    """What goes into a network and what it is asked for.
 
-    ``nodes`` and ``edges`` are a tuple for categories, an int for numbers; ``edges`` is ``None`` without features.
+    ``nodes`` and ``edges`` are the categories of each column, or the number of columns with numbers; ``edges`` is
+    ``None`` without features. ``objective`` is a name of :mod:`dgn.training.objectives`.
     """
 
     nodes: tuple[int, ...] | int
     edges: tuple[int, ...] | int | None
     targets: int
+    objective: str
 
     @classmethod
-    def of(cls, benchmark: "Benchmark") -> "Columns":
-        """The columns of graphs in memory."""
+    def of(cls, benchmark: "Benchmark") -> "Task":
+        """The task of graphs in memory."""
         nodes, edges = benchmark.graphs.nodes["x"], benchmark.graphs.edges.get("edge_attr")
         return cls(
             benchmark.node_sizes or _width(nodes),
             benchmark.edge_sizes or (None if edges is None else _width(edges)),
             benchmark.targets,
+            benchmark.objective,
         )
 
 
 #: The benchmarks, known without opening them.
-KNOWN_COLUMNS = {
-    "zinc": Columns((28,), (4,), 1),
-    "pattern": Columns((3,), None, 2),
-    "cifar10": Columns(5, 1, 10),
-    "molhiv": Columns(ATOM_SIZES, BOND_SIZES, 1),
-    "molpcba": Columns(ATOM_SIZES, BOND_SIZES, 128),
-    "digits": Columns(1, None, 10),
+KNOWN_TASKS = {
+    "zinc": Task((28,), (4,), 1, "regression"),
+    "pattern": Task((3,), None, 2, "node-classification"),
+    "cifar10": Task(5, 1, 10, "classification"),
+    "molhiv": Task(ATOM_SIZES, BOND_SIZES, 1, "multi-label"),
+    "molpcba": Task(ATOM_SIZES, BOND_SIZES, 128, "multi-label"),
+    "digits": Task(1, None, 10, "classification"),
 }
 
 
-def known_columns(dataset: str) -> Columns:
-    """The columns of a benchmark by its name."""
-    check_option("data.dataset", dataset, tuple(KNOWN_COLUMNS))
-    return KNOWN_COLUMNS[dataset]
+def known_task(dataset: str) -> Task:
+    """The task of a benchmark by its name."""
+    check_option("data.dataset", dataset, tuple(KNOWN_TASKS))
+    return KNOWN_TASKS[dataset]
 
 
 def build_network(settings: NetworkSettings, benchmark: "Benchmark", delta: float) -> DGN:
@@ -57,32 +60,32 @@ def build_network(settings: NetworkSettings, benchmark: "Benchmark", delta: floa
 
     ``delta`` is the mean of log(degree + 1) over the training nodes.
     """
-    return build_for_columns(settings, Columns.of(benchmark), delta)
+    return build_for_task(settings, Task.of(benchmark), delta)
 
 
-def build_for_columns(settings: NetworkSettings, columns: Columns, delta: float = 1.0) -> DGN:
-    """The network of an experiment for columns of a known kind.
+def build_for_task(settings: NetworkSettings, task: Task, delta: float = 1.0) -> DGN:
+    """The network of an experiment for a task.
 
-    >>> network = build_for_columns(NetworkSettings(hidden=8, aggregators=("mean",)), known_columns("zinc"))
+    >>> network = build_for_task(NetworkSettings(hidden=8, aggregators=("mean",)), known_task("zinc"))
     >>> network.node_encoder, network.head[-1].out_features
     (CategoryEncoder((28,), 8), 1)
     """
-    if settings.edge_dim is not None and columns.edges is None:
+    if settings.edge_dim is not None and task.edges is None:
         raise ValueError(
             f"network.edge_dim: expected none, for the graphs have no edge features, got {settings.edge_dim}; "
             "leave it out"
         )
     return DGN(
-        _encoder(columns.nodes, settings.hidden),
+        _encoder(task.nodes, settings.hidden),
         settings.hidden,
-        columns.targets,
+        task.targets,
         settings.layers,
         settings.last,
         settings.aggregators,
         settings.scalers,
         delta,
         settings.message,
-        None if settings.edge_dim is None else _encoder(columns.edges, settings.edge_dim),
+        None if settings.edge_dim is None else _encoder(task.edges, settings.edge_dim),
         settings.edge_dim,
         settings.towers,
         settings.derivative,

@@ -44,7 +44,7 @@ def read(kind: type[T], data: object, where: str) -> T:
     if missing:
         raise ValueError(f"{subject}: expected a value for {', '.join(missing)}, got none; add it")
     dotted = f"{where}." if where else ""
-    return kind(**{key: convert(hints[key], value, f"{dotted}{key}") for key, value in data.items()})  # type: ignore[return-value]
+    return kind(**{key: convert(hints[key], value, f"{dotted}{key}") for key, value in data.items()})
 
 
 def _is_required(each: "Field[Any]") -> bool:
@@ -64,7 +64,7 @@ def convert(hint: Any, value: object, where: str) -> Any:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}: expected a list, got {value!r}; write [{value}]")
         return tuple(convert(inner[0], part, f"{where}[{number}]") for number, part in enumerate(value))
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return read(hint, value, where)
     return _plain(hint, value, where)
 
