@@ -42,7 +42,9 @@ def benchmark(x: torch.Tensor, edge_attr: torch.Tensor | None, **sizes: Any) -> 
         nodes={"x": x}, edges={} if edge_attr is None else {"edge_attr": edge_attr}
     )
     return SimpleNamespace(
-        graphs=graphs, **{"targets": 3, "node_sizes": None, "edge_sizes": None, "objective": "classification"} | sizes
+        graphs=graphs,
+        **{"targets": 3, "node_sizes": None, "edge_sizes": None, "objective": "classification", "metric": "accuracy"}
+        | sizes,
     )
 
 
@@ -65,7 +67,7 @@ def test_every_setting_reaches_the_network() -> None:
         edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False, size_norm=False,
         virtual_node=True, positional=2, derivative="paper", initialization="authors",
     )  # fmt: skip
-    network = build_for_task(settings, Task((7,), 2, 3, "regression"), delta=1.5)
+    network = build_for_task(settings, Task((7,), 2, 3, "regression", "mae"), delta=1.5)
     conv = network.layers[0].conv
     assert len(network.layers) == 3
     assert network.plan.names == settings.aggregators

@@ -18,13 +18,14 @@ class Task:
     """What goes into a network and what it is asked for.
 
     ``nodes`` and ``edges`` are the categories of each column, or the number of columns with numbers; ``edges`` is
-    ``None`` without features. ``objective`` is a name of :mod:`dgn.training.objectives`.
+    ``None`` without features. ``objective`` and ``metric`` are names of :mod:`dgn.training.objectives`.
     """
 
     nodes: tuple[int, ...] | int
     edges: tuple[int, ...] | int | None
     targets: int
     objective: str
+    metric: str
 
     @classmethod
     def of(cls, benchmark: "Benchmark") -> "Task":
@@ -35,17 +36,18 @@ class Task:
             benchmark.edge_sizes or (None if edges is None else _width(edges)),
             benchmark.targets,
             benchmark.objective,
+            benchmark.metric,
         )
 
 
 #: The benchmarks, known without opening them.
 KNOWN_TASKS = {
-    "zinc": Task((28,), (4,), 1, "regression"),
-    "pattern": Task((3,), None, 2, "node-classification"),
-    "cifar10": Task(5, 1, 10, "classification"),
-    "molhiv": Task(ATOM_SIZES, BOND_SIZES, 1, "multi-label"),
-    "molpcba": Task(ATOM_SIZES, BOND_SIZES, 128, "multi-label"),
-    "digits": Task(1, None, 10, "classification"),
+    "zinc": Task((28,), (4,), 1, "regression", "mae"),
+    "pattern": Task((3,), None, 2, "node-classification", "balanced-accuracy"),
+    "cifar10": Task(5, 1, 10, "classification", "accuracy"),
+    "molhiv": Task(ATOM_SIZES, BOND_SIZES, 1, "multi-label", "roc-auc"),
+    "molpcba": Task(ATOM_SIZES, BOND_SIZES, 128, "multi-label", "average-precision"),
+    "digits": Task(1, None, 10, "classification", "accuracy"),
 }
 
 

@@ -6,7 +6,6 @@ from typing import Literal
 from dgn.aggregation import make_plan
 from dgn.training.typed import check_ranges, setting
 
-Metric = Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"]
 Scaler = Literal["identity", "amplification", "attenuation"]
 
 
@@ -88,7 +87,9 @@ class TrainingSettings:
     patience: int = setting("plateau: after so many epochs without improvement", 20, least=0)
     min_learning_rate: float = setting("plateau: stop below it; cosine: end there", 1e-5, least=0)
     warmup: int = setting("cosine: epochs of linear growth at the start", 0, least=0)
-    metric: Metric | None = setting("the score that counts; none: the first that goes with the objective", None)
+    metric: (
+        Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
+    ) = setting("the score that counts; none: that of the benchmark", None)
     monitor: Literal["loss", "metric"] = setting("what the plateau watches on the validation graphs", "loss")
     report: Literal["last", "best"] = setting("the model that counts: of the last or of the best epoch", "last")
     seeds: tuple[int, ...] = setting("one run for each", (41, 95, 12, 35))

@@ -1,0 +1,61 @@
+"""Curves of training as a picture."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+History = Sequence[Mapping[str, float]]
+
+
+def draw_curves(histories: Mapping[str, History], metric: str, path: Path) -> None:
+    """Draw loss and metric of each epoch, one colour for each name, as PNG.
+
+    The loss of training is dashed, everything of the validation graphs is solid. An epoch without a value leaves a gap.
+    """
+    figure = new_figure((9.0, 3.6))
+    losses, scores = figure.subplots(1, 2)
+    for number, (name, history) in enumerate(histories.items()):
+        color = f"C{number % 10}"
+        _line(losses, history, "train_loss", color=color, linestyle="--", linewidth=0.9, alpha=0.7)
+        _line(losses, history, "val_loss", color=color, linewidth=1.3)
+        _line(scores, history, metric, color=color, linewidth=1.3, label=name)
+    losses.set_title("loss (dashed: training, solid: validation)", fontsize=9)
+    scores.set_title(f"validation {metric}", fontsize=9)
+    for axes in (losses, scores):
+        axes.set_xlabel("epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    if histories:
+        scores.legend(frameon=False, fontsize=8)
+    save_png(figure, path)
+
+
+def _line(axes: Any, history: History, column: str, **style: Any) -> None:
+    nothing = float("nan")
+    axes.plot([row["epoch"] for row in history], [row.get(column, nothing) for row in history], **style)
+
+
+def new_figure(size: tuple[float, float]) -> "Figure":
+    """A figure that needs neither a screen nor global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_png(figure: "Figure", path: Path) -> None:
+    """Write a figure in full or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        figure.savefig(unfinished, format="png", dpi=150)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

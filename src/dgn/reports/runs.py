@@ -1,0 +1,139 @@
+"""The folder of a run: its experiment, and for each seed the result and the metrics of every epoch."""
+
+import csv
+import io
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgn.reports.versions import collect_versions
+from dgn.training.experiment import Experiment, load_experiment, read_experiment
+
+if TYPE_CHECKING:
+    from dgn.training.loop import RunResult
+
+EXPERIMENT, RESULT, METRICS = "experiment.yaml", "result.json", "metrics.csv"
+FORMAT = "dgn result 1"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished seed, as its result file tells it."""
+
+    experiment: Experiment
+    seed: int
+    parameters: int
+    epochs: int
+    steps: int
+    seconds: float
+    stopped: str
+    device: str
+    data: str
+    metrics: Mapping[str, Mapping[str, float]]
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, experiment: Experiment, result: "RunResult", data: str) -> "Run":
+        """A result of the training loop, with what it was made with."""
+        told = {key: value for key, value in asdict(result).items() if key != "history"}
+        return cls(experiment=experiment, data=data, versions=collect_versions(), **told)
+
+
+def seed_folder(out: Path, seed: int) -> Path:
+    return out / f"seed-{seed}"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in full or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def open_folder(out: Path, experiment: Experiment) -> bool:
+    """Make the folder of a run, or come back to it; tells whether it was there already.
+
+    A folder with another experiment is refused: its runs would be continued with settings they did not begin with.
+    """
+    path = out / EXPERIMENT
+    if path.exists():
+        changed = differences(load_experiment(path), experiment)
+        if changed:
+            raise ValueError(
+                f"{out}: expected a new folder or one of the same experiment, got one that differs in "
+                f"{', '.join(changed)}; choose another with --out, or remove it"
+            )
+        return True
+    write_text(path, experiment.to_yaml())
+    return False
+
+
+def differences(one: Experiment, other: Experiment) -> list[str]:
+    """Settings in which two experiments would train differently; the list of seeds is none of them.
+
+    >>> base, more = (load_experiment("digits/mean", [f"training.epochs={n}", f"training.seeds=[{n}]"]) for n in (1, 2))
+    >>> differences(base, more)
+    ['training.epochs']
+    """
+    left, right = (_flat(each.to_dict()) for each in (one, other))
+    same = ("name", "training.seeds")
+    keys = [key for key in dict.fromkeys([*left, *right]) if not key.startswith("published") and key not in same]
+    return [key for key in keys if left.get(key) != right.get(key)]
+
+
+def _flat(data: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        found |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return found
+
+
+def write_run(out: Path, run: Run, history: Sequence[Mapping[str, float]]) -> None:
+    """Write the metrics of every epoch, then the result: a seed with a result file is finished."""
+    folder = seed_folder(out, run.seed)
+    write_text(folder / METRICS, to_csv(history))
+    told = {"format": FORMAT} | {name: getattr(run, name) for name in Run.__dataclass_fields__}
+    write_text(folder / RESULT, json.dumps(told | {"experiment": run.experiment.to_dict()}, indent=1) + "\n")
+
+
+def read_run(path: Path) -> Run:
+    """Read a result file."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told.pop("format", None) != FORMAT:
+            raise ValueError(f"expected format {FORMAT!r}")
+        return Run(**told | {"experiment": read_experiment(told["experiment"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ValueError(f"{path}: expected a result of dgn, got {problem}; remove the file and run again") from problem
+
+
+def finished_runs(out: Path) -> dict[int, Run]:
+    """The finished seeds of a folder."""
+    return {run.seed: run for run in map(read_run, sorted(out.glob(f"seed-*/{RESULT}")))}
+
+
+def read_history(out: Path, seed: int) -> list[dict[str, float]]:
+    """The metrics of every epoch of a finished seed."""
+    text = (seed_folder(out, seed) / METRICS).read_text(encoding="utf-8")
+    return [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(io.StringIO(text))]
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as text, with all columns that any of them has.
+
+    >>> to_csv([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "mae": 0.25}]).split()
+    ['epoch,loss,mae', '1,0.5,', '2,,0.25']
+    """
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,71 @@
+"""Scores of several seeds, in the units of the paper."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dgn.reports.runs import Run
+from dgn.training.build import known_task
+from dgn.training.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean and standard deviation (n - 1 in the denominator) of a metric over seeds.
+
+    Errors are given as they are, everything else in percent.
+
+    >>> str(Score("accuracy", (0.75, 0.77))), str(Score("mae", (0.1914,)))
+    ('76.00 ± 1.41', '0.191')
+    """
+
+    metric: str
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values) * unit(self.metric)
+
+    @property
+    def deviation(self) -> float | None:
+        return statistics.stdev(self.values) * unit(self.metric) if len(self.values) > 1 else None
+
+    def __str__(self) -> str:
+        return format_score(self.metric, self.mean, self.deviation)
+
+
+def unit(metric: str) -> float:
+    """What a metric is multiplied with to stand beside the paper's."""
+    return 1.0 if metric == "mae" else 100.0
+
+
+def format_score(metric: str, mean: float, deviation: float | None = None) -> str:
+    """A score, already in the units of the paper, as text.
+
+    >>> format_score("mae", 0.191), format_score("roc-auc", 79.7, 0.97)
+    ('0.191', '79.70 ± 0.97')
+    """
+    digits = 3 if metric == "mae" else 2
+    return f"{mean:.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
+
+
+def main_metric(experiment: Experiment) -> str:
+    """The metric that an experiment reports.
+
+    >>> from dgn.training.experiment import load_experiment
+    >>> main_metric(load_experiment("molpcba/tuned"))
+    'average-precision'
+    """
+    return experiment.training.metric or known_task(experiment.data.dataset).metric
+
+
+def summarize(runs: Sequence[Run], split: str = "test") -> Score:
+    """The score of the finished seeds of one experiment."""
+    metric = main_metric(runs[0].experiment)
+    return Score(metric, tuple(run.metrics[split][metric] for run in runs))
+
+
+def published_score(experiment: Experiment) -> str:
+    """What the paper reports, as text; a dash where it reports nothing."""
+    published = experiment.published
+    return "-" if published is None else format_score(main_metric(experiment), published.score, published.deviation)

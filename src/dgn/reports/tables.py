@@ -1,0 +1,111 @@
+"""Tables: the seeds of a run, several runs side by side, and a table of the paper beside its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dgn.graph.checks import check_option
+from dgn.reports.runs import Run
+from dgn.reports.scores import Score, format_score, main_metric, published_score, summarize, unit
+from dgn.training.experiment import Experiment, experiment_names, load_experiment
+
+TABLES = ("table1", "table2")
+#: Rows of the paper's first table, in its order.
+ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
+KINDS = ("simple", "complex", "complex-e")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, names of columns, and rows of text.
+
+    >>> print(Table("", ("a", "b"), (("1", "2"),)).to_markdown())
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def to_markdown(self) -> str:
+        lines = [self.header, ("",) * len(self.header), *self.rows]
+        text = [f"| {' | '.join(line)} |" for line in lines]
+        text[1] = "|" + "---|" * len(self.header)
+        return "\n".join(text)
+
+
+def seeds_table(runs: Sequence[Run]) -> Table:
+    """Every seed of one experiment, their mean, and what the paper reports."""
+    experiment = runs[0].experiment
+    metric = main_metric(experiment)
+    splits = [split for split in ("val", "test") if split in runs[0].metrics]
+    rows = []
+    for run in runs:
+        scores = [format_score(metric, run.metrics[split][metric] * unit(metric)) for split in splits]
+        rows.append((str(run.seed), *scores, str(run.epochs), f"{run.seconds:.0f}"))
+    if len(runs) > 1:
+        rows.append(("mean", *(str(summarize(runs, split)) for split in splits), "", ""))
+    if experiment.published is not None:
+        rows.append(("paper", *("" for _ in splits[1:]), published_score(experiment), "", ""))
+    header = ("seed", *(f"{split} {metric}" for split in splits), "epochs", "seconds")
+    return Table(f"{experiment.name}, {runs[0].parameters:,} parameters", header, tuple(rows))
+
+
+def comparison_table(groups: Mapping[str, Sequence[Run]], title: str = "") -> Table:
+    """One row for each group of runs: aggregators, parameters, score, time."""
+    first = next(iter(groups.values()))[0]
+    rows = tuple(
+        (
+            name,
+            ", ".join(runs[0].experiment.network.aggregators),
+            f"{runs[0].parameters:,}",
+            str(summarize(runs)),
+            f"{sum(run.seconds for run in runs):.0f}",
+        )
+        for name, runs in groups.items()
+    )
+    return Table(title, ("run", "aggregators", "parameters", f"test {main_metric(first.experiment)}", "seconds"), rows)
+
+
+def cells(table: str, dataset: str, rows: Sequence[str] = ()) -> list[Experiment]:
+    """The experiments of a table of the paper for one dataset, in its order.
+
+    ``rows`` are names such as ``mean-dx1``, or of whole experiments such as ``complex/mean``; none means all.
+
+    >>> [cell.name for cell in cells("table1", "zinc", ["complex/mean-dx1"])]
+    ['zinc/complex/mean-dx1']
+    """
+    check_option("table", table, TABLES)
+    known = [load_experiment(name) for name in experiment_names() if not name.startswith("digits/")]
+    known = [each for each in known if each.published is not None and each.published.table == table]
+    check_option("dataset", dataset, tuple(dict.fromkeys(each.data.dataset for each in known)))
+    known = sorted((each for each in known if each.data.dataset == dataset), key=_place)
+    names = {each.name: each.name.removeprefix(f"{dataset}/") for each in known}
+    short = dict.fromkeys(part for name in names.values() for part in (name, name.split("/")[-1]))
+    for row in rows:
+        check_option("row", row, tuple(short))
+    return [each for each in known if not rows or {names[each.name], names[each.name].split("/")[-1]} & set(rows)]
+
+
+def _place(experiment: Experiment) -> tuple[int, int, str]:
+    _, *kind, row = experiment.name.split("/")
+    return (KINDS.index(kind[0]) if kind else 0, ROWS.index(row) if row in ROWS else len(ROWS), row)
+
+
+def paper_table(experiments: Sequence[Experiment], scores: Mapping[str, Score]) -> Table:
+    """A table of the paper with our scores, by name of the experiment, beside its own."""
+    first = experiments[0]
+    titles = {"table1": "Table 1, the same budget", "table2": "Table 2, tuned"}
+    title = titles[(first.published and first.published.table) or "table1"]
+    by_place = {(each.name.split("/")[-1], "/".join(each.name.split("/")[1:-1])): each for each in experiments}
+    kinds = dict.fromkeys(kind for _, kind in by_place)
+    rows = []
+    for row in dict.fromkeys(row for row, _ in by_place):
+        line = [row.replace("-", " ") if row in ROWS else row]
+        for kind in kinds:
+            cell = by_place.get((row, kind))
+            line += ["", ""] if cell is None else [str(scores.get(cell.name, "-")), published_score(cell)]
+        rows.append(tuple(line))
+    header = tuple(word for kind in kinds for word in (kind or "ours", f"{kind} paper".strip()))
+    return Table(f"{title}: {first.data.dataset}, {main_metric(first)}", ("run", *header), tuple(rows))

@@ -1,0 +1,96 @@
+"""The folder of a run: complete files, finished seeds, and no mixing of experiments."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dgn.reports.runs import (
+    RESULT,
+    Run,
+    differences,
+    finished_runs,
+    open_folder,
+    read_history,
+    read_run,
+    seed_folder,
+    write_run,
+    write_text,
+)
+from dgn.training.experiment import load_experiment
+
+HISTORY = [{"epoch": 1, "train_loss": 0.1}, {"epoch": 2, "train_loss": 1 / 3, "mae": 0.125}]
+
+
+def test_a_written_run_is_read_again(tmp_path: Path, make_run: Any) -> None:
+    runs = {seed: make_run(seed=seed, test=0.1 + seed / 7) for seed in (41, 95)}
+    for run in runs.values():
+        write_run(tmp_path, run, HISTORY)
+    assert finished_runs(tmp_path) == runs
+    assert read_history(tmp_path, 95) == HISTORY
+
+
+def test_a_result_file_stands_alone(tmp_path: Path, make_run: Any) -> None:
+    write_run(tmp_path, make_run(), HISTORY)
+    told = json.loads((seed_folder(tmp_path, 41) / RESULT).read_text())
+    assert told["experiment"]["network"]["hidden"] == 75
+    assert {"seed", "metrics", "parameters", "steps", "seconds", "device", "versions", "stopped"} < set(told)
+    assert "history" not in told
+
+
+def test_a_run_is_made_from_what_the_loop_returns() -> None:
+    @dataclass
+    class Result:
+        seed: int = 41
+        parameters: int = 7
+        epochs: int = 2
+        steps: int = 4
+        seconds: float = 0.5
+        stopped: str = "done"
+        metrics: Any = None
+        history: Any = None
+        device: str = "cpu"
+
+    result: Any = Result(metrics={"test": {"mae": 0.5}}, history=HISTORY)
+    run = Run.of(load_experiment("zinc/tuned"), result, "resampled")
+    assert (run.seed, run.parameters, run.data, run.metrics) == (41, 7, "resampled", {"test": {"mae": 0.5}})
+    assert "torch" in run.versions
+
+
+def test_files_are_written_in_full_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "deep" / "a.txt"
+    write_text(path, "old")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match="disk full"):
+            write_text(path, "new")
+    assert [each.name for each in path.parent.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_path: Path) -> None:
+    base = load_experiment("digits/mean")
+    assert not open_folder(tmp_path, base)
+    assert open_folder(tmp_path, load_experiment("digits/mean", ["training.seeds=[1, 2]"]))
+    with pytest.raises(ValueError, match=r"differs in network.dropout, training.epochs; choose another with --out"):
+        open_folder(tmp_path, load_experiment("digits/mean", ["training.epochs=7", "network.dropout=0.1"]))
+
+
+def test_what_was_published_and_the_name_are_no_differences() -> None:
+    one = load_experiment("zinc/tuned")
+    assert differences(one, replace(one, name="other", published=None)) == []
+    assert differences(one, load_experiment("zinc/tuned", ["data.path=elsewhere"])) == ["data.path"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"format": "dgn result 1"}', "[]"])
+def test_a_broken_result_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / RESULT
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"result.json: expected a result of dgn, got .*; remove the file"):
+        read_run(path)
