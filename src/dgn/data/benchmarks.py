@@ -1,0 +1,160 @@
+"""The benchmarks of directional graph networks, by name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dgn.data.coordinates import add_coordinates
+from dgn.data.packed import PackedGraphs
+from dgn.data.sources import default_root, describe_files, find_source, make_once, read_source
+from dgn.graph.checks import check_option
+
+ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Graphs with targets and a split, and what a network must know of them.
+
+    ``graphs`` hold ``nodes["x"]``, perhaps ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
+    tasks on nodes) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_sizes`` and ``edge_sizes`` are
+    the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
+    field is given and no eigenvectors are needed. ``note`` says what was read, where it is not the official data.
+    """
+
+    name: str
+    graphs: PackedGraphs
+    objective: str
+    metric: str
+    targets: int
+    node_sizes: tuple[int, ...] | None
+    edge_sizes: tuple[int, ...] | None
+    coordinates: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a benchmark asks for, and the files and folders it can be read from."""
+
+    objective: str
+    metric: str
+    targets: int
+    node_sizes: tuple[int, ...] | None
+    edge_sizes: tuple[int, ...] | None
+    coordinates: bool
+    files: tuple[str, ...]
+
+
+TASKS = {
+    "zinc": Task("regression", "mae", 1, (28,), (4,), False, ("zinc.safetensors", "zinc12k.npz")),
+    "pattern": Task("node-classification", "balanced-accuracy", 2, (3,), None, False, ("pattern.safetensors",)),
+    "cifar10": Task("classification", "accuracy", 10, None, None, True, ("cifar10.safetensors", "cifar10_sp.npz")),
+    "molhiv": Task(
+        "multi-label", "roc-auc", 1, ATOMS, BONDS, False, ("molhiv.safetensors", "molhiv.npz", "ogbg_molhiv", "hiv")
+    ),
+    "molpcba": Task(
+        "multi-label", "average-precision", 128, ATOMS, BONDS, False, ("molpcba.safetensors", "ogbg_molpcba", "pcba")
+    ),
+    "digits": Task("classification", "accuracy", 10, None, None, True, ()),
+}
+NOTES = {
+    "zinc12k.npz": "ZINC-12k, resampled train",
+    "cifar10_sp.npz": "superpixels recomputed from the images",
+    "molhiv.npz": "molecules rebuilt by OGB's rules, official split",
+}
+
+
+def load_benchmark(
+    name: str,
+    path: str | Path | None = None,
+    root: str | Path | None = None,
+    progress: bool = False,
+    device: torch.device | str | None = None,
+) -> Benchmark:
+    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba" or "digits".
+
+    ``path`` is a file of packed graphs, or a folder that holds it, or one that holds several benchmarks in folders of
+    their own. Without it, what was made before is read from ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``), "pattern"
+    is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and "molpcba"
+    read from OGB's raw files in ``root``. Superpixels are joined on ``device``, a GPU if there is one; all tensors
+    are on the CPU.
+
+    >>> digits = load_benchmark("digits")
+    >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
+    ('classification', 10, torch.Size([115008, 1]))
+    """
+    check_option("benchmark", name, tuple(TASKS))
+    task, root = TASKS[name], Path(root) if root is not None else default_root()
+    found = None if path is None else find_source(Path(path), task.files)
+    if path is not None and found is None and name not in ("pattern", "digits"):
+        raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
+    graphs = _load(name, found, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
+    if task.coordinates and "field" not in graphs.edges:
+        graphs = add_coordinates(graphs, graphs.nodes["x"][:, 3:])
+    note = graphs.info.get("note") or (NOTES.get(found.name, "") if found is not None else "")
+    benchmark = Benchmark(
+        name,
+        graphs,
+        task.objective,
+        task.metric,
+        task.targets,
+        task.node_sizes,
+        task.edge_sizes,
+        task.coordinates,
+        note,
+    )
+    _check(benchmark)
+    return benchmark
+
+
+def _load(name: str, found: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
+    kept = root / f"{name}.safetensors"
+    if name == "digits":
+        from dgn.data.digits import load_digits
+
+        return load_digits()
+    if name in ("molhiv", "molpcba") and (found is None or found.is_dir()):
+        from dgn.data.ogb import load_ogb
+
+        return load_ogb(name, found, root, progress)
+    if name == "cifar10" and found is not None and found.name == "cifar10_sp.npz":
+        from dgn.data.cifar10 import load_superpixels
+
+        source = f"superpixels 1 of {describe_files([found])}"
+        return make_once(
+            kept, source, lambda: read_source(found, lambda file: load_superpixels(file, device, progress))
+        )
+    if found is not None:
+        return read_source(found)
+    if name == "pattern":
+        from dgn.data.pattern import SOURCE, generate_pattern
+
+        return make_once(kept, SOURCE, lambda: generate_pattern(progress=progress))
+    from dgn.data.downloads import SOURCES, download
+
+    return make_once(kept, SOURCES[name], lambda: download(name, root))
+
+
+def _check(benchmark: Benchmark) -> None:
+    """Refuse files without what the task needs."""
+    graphs = benchmark.graphs
+    targets = graphs.nodes if benchmark.objective.startswith("node") else graphs.graphs
+    lacking = [
+        name for name, table in (("x", graphs.nodes), ("y", targets), ("split", graphs.graphs)) if name not in table
+    ]
+    if lacking:
+        raise ValueError(f"{benchmark.name}: expected values called {', '.join(lacking)}, got {graphs}; pack them too")
+    for name, sizes, table in (
+        ("x", benchmark.node_sizes, graphs.nodes),
+        ("edge_attr", benchmark.edge_sizes, graphs.edges),
+    ):
+        if sizes is None or not len(table[name]):
+            continue
+        largest = table[name].reshape(len(table[name]), -1).amax(dim=0).tolist()
+        if len(largest) != len(sizes) or any(value >= size for value, size in zip(largest, sizes, strict=True)):
+            raise ValueError(
+                f"{benchmark.name}: expected {name} in columns of {list(sizes)} categories, got values up to "
+                f"{largest}; these are not the features of this benchmark"
+            )
