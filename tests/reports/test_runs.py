@@ -9,8 +9,7 @@ import pytest
 
 from dgn.reports.runs import (
     RESULT,
-    Run,
-    differences,
+    FinishedRun,
     finished_runs,
     open_folder,
     read_history,
@@ -54,7 +53,7 @@ def test_a_run_is_made_from_what_the_loop_returns() -> None:
         device: str = "cpu"
 
     result: Any = Result(metrics={"test": {"mae": 0.5}}, history=HISTORY)
-    run = Run.of(load_experiment("zinc/tuned"), result, "resampled")
+    run = FinishedRun.of(load_experiment("zinc/tuned"), result, "resampled")
     assert (run.seed, run.parameters, run.data, run.metrics) == (41, 7, "resampled", {"test": {"mae": 0.5}})
     assert "torch" in run.versions
 
@@ -84,8 +83,8 @@ def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_p
 
 def test_what_was_published_and_the_name_are_no_differences() -> None:
     one = load_experiment("zinc/tuned")
-    assert differences(one, replace(one, name="other", published=None)) == []
-    assert differences(one, load_experiment("zinc/tuned", ["data.path=elsewhere"])) == ["data.path"]
+    assert one.differences(replace(one, name="other", published=None)) == []
+    assert one.differences(load_experiment("zinc/tuned", ["data.path=elsewhere"])) == ["data.path"]
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "dgn result 1"}', "[]"])

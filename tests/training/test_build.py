@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from dgn.data import PackedGraphs
+from dgn.data.benchmarks import load_benchmark
 from dgn.nn import CategoryEncoder
-from dgn.training.build import Task, build_for_task, build_network, count_parameters, known_task
+from dgn.training.build import Inputs, build_for_inputs, build_network, count_parameters, known_inputs
 from dgn.training.experiment import experiment_names, load_experiment
 from dgn.training.settings import NetworkSettings
 
@@ -23,7 +24,7 @@ OTHER_BUDGET |= {"molhiv/simple/mean-dx1-av1"}
 def test_every_shipped_experiment_builds_with_its_number_of_parameters(name: str) -> None:
     experiment = load_experiment(name)
     with torch.device("meta"):
-        network = build_for_task(experiment.network, known_task(experiment.data.dataset))
+        network = build_for_inputs(experiment.network, known_inputs(experiment.data.dataset))
     count, published = count_parameters(network), experiment.published
     if published is not None and published.parameters is not None:
         assert count == published.parameters
@@ -43,8 +44,7 @@ def benchmark(x: torch.Tensor, edge_attr: torch.Tensor | None, **sizes: Any) -> 
     )
     return SimpleNamespace(
         graphs=graphs,
-        **{"targets": 3, "node_sizes": None, "edge_sizes": None, "objective": "classification", "metric": "accuracy"}
-        | sizes,
+        **{"targets": 3, "node_sizes": None, "edge_sizes": None} | sizes,
     )
 
 
@@ -67,7 +67,7 @@ def test_every_setting_reaches_the_network() -> None:
         edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False, size_norm=False,
         virtual_node=True, positional=2, derivative="paper", initialization="authors",
     )  # fmt: skip
-    network = build_for_task(settings, Task((7,), 2, 3, "regression", "mae"), delta=1.5)
+    network = build_for_inputs(settings, Inputs((7,), 2, 3), delta=1.5)
     conv = network.layers[0].conv
     assert len(network.layers) == 3
     assert network.plan.names == settings.aggregators
@@ -86,9 +86,14 @@ def test_edges_without_features_cannot_be_encoded() -> None:
     with pytest.raises(
         ValueError, match=r"network.edge_dim: expected none, for the graphs have no edge features, got 4"
     ):
-        build_for_task(settings, known_task("pattern"))
+        build_for_inputs(settings, known_inputs("pattern"))
 
 
 def test_unknown_datasets_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'zinc'"):
-        known_task("zink")
+        known_inputs("zink")
+
+
+def test_what_is_known_of_a_benchmark_is_what_it_holds() -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    assert Inputs.of(load_benchmark("digits")) == known_inputs("digits")

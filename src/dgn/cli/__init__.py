@@ -11,7 +11,7 @@ import typer
 
 from dgn.cli.errors import Verbs
 
-VERBS = ("directions",)  # in the order of the help
+VERBS = ("train", "info", "reproduce", "directions")  # in the order of the help
 
 
 def make_app() -> typer.Typer:

@@ -13,14 +13,14 @@ from dgn.reports.versions import collect_versions
 from dgn.training.experiment import Experiment, load_experiment, read_experiment
 
 if TYPE_CHECKING:
-    from dgn.training.loop import RunResult
+    from dgn.training.run import RunResult
 
 EXPERIMENT, RESULT, METRICS = "experiment.yaml", "result.json", "metrics.csv"
 FORMAT = "dgn result 1"
 
 
 @dataclass(frozen=True)
-class Run:
+class FinishedRun:
     """One finished seed, as its result file tells it."""
 
     experiment: Experiment
@@ -36,7 +36,7 @@ class Run:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, experiment: Experiment, result: "RunResult", data: str) -> "Run":
+    def of(cls, experiment: Experiment, result: "RunResult", data: str) -> "FinishedRun":
         """A result of the training loop, with what it was made with."""
         told = {key: value for key, value in asdict(result).items() if key != "history"}
         return cls(experiment=experiment, data=data, versions=collect_versions(), **told)
@@ -64,7 +64,7 @@ def open_folder(out: Path, experiment: Experiment) -> bool:
     """
     path = out / EXPERIMENT
     if path.exists():
-        changed = differences(load_experiment(path), experiment)
+        changed = experiment.differences(load_experiment(path))
         if changed:
             raise ValueError(
                 f"{out}: expected a new folder or one of the same experiment, got one that differs in "
@@ -75,46 +75,26 @@ def open_folder(out: Path, experiment: Experiment) -> bool:
     return False
 
 
-def differences(one: Experiment, other: Experiment) -> list[str]:
-    """Settings in which two experiments would train differently; the list of seeds is none of them.
-
-    >>> base, more = (load_experiment("digits/mean", [f"training.epochs={n}", f"training.seeds=[{n}]"]) for n in (1, 2))
-    >>> differences(base, more)
-    ['training.epochs']
-    """
-    left, right = (_flat(each.to_dict()) for each in (one, other))
-    same = ("name", "training.seeds")
-    keys = [key for key in dict.fromkeys([*left, *right]) if not key.startswith("published") and key not in same]
-    return [key for key in keys if left.get(key) != right.get(key)]
-
-
-def _flat(data: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in data.items():
-        found |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
-    return found
-
-
-def write_run(out: Path, run: Run, history: Sequence[Mapping[str, float]]) -> None:
+def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]]) -> None:
     """Write the metrics of every epoch, then the result: a seed with a result file is finished."""
     folder = seed_folder(out, run.seed)
     write_text(folder / METRICS, to_csv(history))
-    told = {"format": FORMAT} | {name: getattr(run, name) for name in Run.__dataclass_fields__}
+    told = {"format": FORMAT} | {name: getattr(run, name) for name in FinishedRun.__dataclass_fields__}
     write_text(folder / RESULT, json.dumps(told | {"experiment": run.experiment.to_dict()}, indent=1) + "\n")
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> FinishedRun:
     """Read a result file."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told.pop("format", None) != FORMAT:
             raise ValueError(f"expected format {FORMAT!r}")
-        return Run(**told | {"experiment": read_experiment(told["experiment"])})
+        return FinishedRun(**told | {"experiment": read_experiment(told["experiment"])})
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(f"{path}: expected a result of dgn, got {problem}; remove the file and run again") from problem
 
 
-def finished_runs(out: Path) -> dict[int, Run]:
+def finished_runs(out: Path) -> dict[int, FinishedRun]:
     """The finished seeds of a folder."""
     return {run.seed: run for run in map(read_run, sorted(out.glob(f"seed-*/{RESULT}")))}
 

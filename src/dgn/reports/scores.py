@@ -4,8 +4,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dgn.reports.runs import Run
-from dgn.training.build import known_task
+from dgn.data.benchmarks import TASKS
+from dgn.graph.checks import check_option
+from dgn.reports.runs import FinishedRun
 from dgn.training.experiment import Experiment
 
 
@@ -56,10 +57,11 @@ def main_metric(experiment: Experiment) -> str:
     >>> main_metric(load_experiment("molpcba/tuned"))
     'average-precision'
     """
-    return experiment.training.metric or known_task(experiment.data.dataset).metric
+    check_option("data.dataset", experiment.data.dataset, tuple(TASKS))
+    return experiment.training.metric or TASKS[experiment.data.dataset].metric
 
 
-def summarize(runs: Sequence[Run], split: str = "test") -> Score:
+def summarize(runs: Sequence[FinishedRun], split: str = "test") -> Score:
     """The score of the finished seeds of one experiment."""
     metric = main_metric(runs[0].experiment)
     return Score(metric, tuple(run.metrics[split][metric] for run in runs))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dgn.graph.checks import check_option
-from dgn.reports.runs import Run
+from dgn.reports.runs import FinishedRun
 from dgn.reports.scores import Score, format_score, main_metric, published_score, summarize, unit
 from dgn.training.experiment import Experiment, experiment_names, load_experiment
 
@@ -35,7 +35,7 @@ class Table:
         return "\n".join(text)
 
 
-def seeds_table(runs: Sequence[Run]) -> Table:
+def seeds_table(runs: Sequence[FinishedRun]) -> Table:
     """Every seed of one experiment, their mean, and what the paper reports."""
     experiment = runs[0].experiment
     metric = main_metric(experiment)
@@ -52,7 +52,7 @@ def seeds_table(runs: Sequence[Run]) -> Table:
     return Table(f"{experiment.name}, {runs[0].parameters:,} parameters", header, tuple(rows))
 
 
-def comparison_table(groups: Mapping[str, Sequence[Run]], title: str = "") -> Table:
+def comparison_table(groups: Mapping[str, Sequence[FinishedRun]], title: str = "") -> Table:
     """One row for each group of runs: aggregators, parameters, score, time."""
     first = next(iter(groups.values()))[0]
     rows = tuple(

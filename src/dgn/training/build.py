@@ -1,93 +1,83 @@
 """From settings to a network: encoders that fit the data, then the layers."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from torch import nn
+from torch import Tensor, nn
 
+from dgn.data.benchmarks import TASKS, Benchmark
 from dgn.graph.checks import check_option
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder
+from dgn.nn import DGN, CategoryEncoder
 from dgn.training.settings import NetworkSettings
 
-if TYPE_CHECKING:
-    from dgn.data.benchmarks import Benchmark
+Columns = tuple[int, ...] | int
+WIDTHS: dict[str, tuple[int, int | None]] = {"cifar10": (5, 1), "digits": (1, None)}  # numbers of nodes and edges
 
 
 @dataclass(frozen=True)
-class Task:
-    """What goes into a network and what it is asked for.
+class Inputs:
+    """What goes into a network and how much comes out.
 
     ``nodes`` and ``edges`` are the categories of each column, or the number of columns with numbers; ``edges`` is
-    ``None`` without features. ``objective`` and ``metric`` are names of :mod:`dgn.training.objectives`.
+    ``None`` without features.
     """
 
-    nodes: tuple[int, ...] | int
-    edges: tuple[int, ...] | int | None
+    nodes: Columns
+    edges: Columns | None
     targets: int
-    objective: str
-    metric: str
 
     @classmethod
-    def of(cls, benchmark: "Benchmark") -> "Task":
-        """The task of graphs in memory."""
+    def of(cls, benchmark: Benchmark) -> "Inputs":
+        """The inputs of graphs in memory."""
         nodes, edges = benchmark.graphs.nodes["x"], benchmark.graphs.edges.get("edge_attr")
         return cls(
             benchmark.node_sizes or _width(nodes),
             benchmark.edge_sizes or (None if edges is None else _width(edges)),
             benchmark.targets,
-            benchmark.objective,
-            benchmark.metric,
         )
 
 
-#: The benchmarks, known without opening them.
-KNOWN_TASKS = {
-    "zinc": Task((28,), (4,), 1, "regression", "mae"),
-    "pattern": Task((3,), None, 2, "node-classification", "balanced-accuracy"),
-    "cifar10": Task(5, 1, 10, "classification", "accuracy"),
-    "molhiv": Task(ATOM_SIZES, BOND_SIZES, 1, "multi-label", "roc-auc"),
-    "molpcba": Task(ATOM_SIZES, BOND_SIZES, 128, "multi-label", "average-precision"),
-    "digits": Task(1, None, 10, "classification", "accuracy"),
-}
+def known_inputs(dataset: str) -> Inputs:
+    """The inputs of a benchmark by its name, without opening it.
+
+    >>> known_inputs("zinc")
+    Inputs(nodes=(28,), edges=(4,), targets=1)
+    """
+    check_option("data.dataset", dataset, tuple(TASKS))
+    task, (nodes, edges) = TASKS[dataset], WIDTHS.get(dataset, (0, None))
+    return Inputs(task.node_sizes or nodes, task.edge_sizes or edges, task.targets)
 
 
-def known_task(dataset: str) -> Task:
-    """The task of a benchmark by its name."""
-    check_option("data.dataset", dataset, tuple(KNOWN_TASKS))
-    return KNOWN_TASKS[dataset]
-
-
-def build_network(settings: NetworkSettings, benchmark: "Benchmark", delta: float) -> DGN:
+def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN:
     """The network of an experiment for the graphs it is trained on.
 
     ``delta`` is the mean of log(degree + 1) over the training nodes.
     """
-    return build_for_task(settings, Task.of(benchmark), delta)
+    return build_for_inputs(settings, Inputs.of(benchmark), delta)
 
 
-def build_for_task(settings: NetworkSettings, task: Task, delta: float = 1.0) -> DGN:
-    """The network of an experiment for a task.
+def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1.0) -> DGN:
+    """The network of an experiment for a inputs.
 
-    >>> network = build_for_task(NetworkSettings(hidden=8, aggregators=("mean",)), known_task("zinc"))
+    >>> network = build_for_inputs(NetworkSettings(hidden=8, aggregators=("mean",)), known_inputs("zinc"))
     >>> network.node_encoder, network.head[-1].out_features
     (CategoryEncoder((28,), 8), 1)
     """
-    if settings.edge_dim is not None and task.edges is None:
+    if settings.edge_dim is not None and inputs.edges is None:
         raise ValueError(
             f"network.edge_dim: expected none, for the graphs have no edge features, got {settings.edge_dim}; "
             "leave it out"
         )
     return DGN(
-        _encoder(task.nodes, settings.hidden),
+        _encoder(inputs.nodes, settings.hidden),
         settings.hidden,
-        task.targets,
+        inputs.targets,
         settings.layers,
         settings.last,
         settings.aggregators,
         settings.scalers,
         delta,
         settings.message,
-        None if settings.edge_dim is None else _encoder(task.edges, settings.edge_dim),
+        None if settings.edge_dim is None else _encoder(inputs.edges, settings.edge_dim),
         settings.edge_dim,
         settings.towers,
         settings.derivative,
@@ -111,10 +101,10 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 
 
-def _encoder(columns: tuple[int, ...] | int | None, channels: int) -> nn.Module:
+def _encoder(columns: Columns | None, channels: int) -> nn.Module:
     assert columns is not None
     return nn.Linear(columns, channels) if isinstance(columns, int) else CategoryEncoder(columns, channels)
 
 
-def _width(values: Any) -> int:
+def _width(values: Tensor) -> int:
     return 1 if values.dim() == 1 else int(values.size(1))

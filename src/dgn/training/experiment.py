@@ -1,7 +1,7 @@
 """An experiment: data, network, training and what was published, from a YAML file."""
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.resources import files
@@ -14,6 +14,7 @@ from dgn.training.settings import AugmentationSettings, DataSettings, NetworkSet
 from dgn.training.typed import plain, read
 
 SUFFIXES = (".yaml", ".yml")
+IRRELEVANT = ("name", "published", "training.seeds")  # to what a seed learns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,18 @@ class Experiment:
         data: dict[str, Any] = plain(self)
         return data
 
+    def differences(self, other: "Experiment") -> list[str]:
+        """Settings in which another experiment would train differently.
+
+        Names, published results and the list of seeds are none: a seed gives the same whatever the others are.
+
+        >>> one, two = (load_experiment("digits/mean", [f"training.epochs={n}", f"name=n{n}"]) for n in (1, 2))
+        >>> one.differences(two)
+        ['training.epochs']
+        """
+        here, there = (_flat(each.to_dict()) for each in (self, other))
+        return [key for key in dict.fromkeys([*here, *there]) if here.get(key) != there.get(key)]
+
     def to_yaml(self) -> str:
         return str(yaml.safe_dump(self.to_dict(), sort_keys=False, default_flow_style=None, width=100))
 
@@ -81,6 +94,14 @@ def read_experiment(data: dict[str, Any], overrides: Sequence[str] = ()) -> Expe
     for override in overrides:
         data = _override(data, override)
     return read(Experiment, data, "")
+
+
+def _flat(data: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """All settings that decide a run, by their dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        found |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return {key: value for key, value in found.items() if not key.startswith(IRRELEVANT)}
 
 
 def _shipped() -> Path:

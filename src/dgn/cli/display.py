@@ -1,0 +1,97 @@
+"""What is seen while training: a line for each seed, kept up to date."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from dgn.reports.tables import Table as TextTable
+    from dgn.training.run import EpochReport
+
+LINES = 10  # how often a seed tells of itself where nothing can be redrawn, as in a log file
+
+
+class Display:
+    """A table on a terminal, redrawn as epochs end; elsewhere a line now and then.
+
+    ``metric`` is the one shown, ``early`` says that training may stop before its last epoch.
+    """
+
+    def __init__(self, console: Console, metric: str, early: bool) -> None:
+        self.console, self.metric, self.early = console, metric, early
+        self.latest: dict[int, EpochReport] = {}
+        self.live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> "Display":
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def update(self, report: "EpochReport") -> None:
+        """Show an epoch that has ended."""
+        self.latest[report.seed] = report
+        if self.live is not None:
+            self.live.update(self.render(), refresh=True)
+        elif report.epoch == 1 or report.epoch % max(1, report.epochs // LINES) == 0 or report.epoch == report.epochs:
+            told = self.describe(report)
+            self.console.print(", ".join(f"{name} {value}" for name, value in told.items()), soft_wrap=True)
+
+    def say(self, message: str) -> None:
+        """A line above the table."""
+        self.console.print(message, soft_wrap=True, highlight=False, markup=False)
+
+    def render(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        rows = [self.describe(self.latest[seed]) for seed in sorted(self.latest)]
+        for name in rows[0]:
+            table.add_column(name, justify="right")
+        for row in rows:
+            table.add_row(*row.values())
+        return table
+
+    def describe(self, report: "EpochReport") -> Mapping[str, str]:
+        """The words of one line."""
+        left = report.seconds / max(1, report.epoch) * (report.epochs - report.epoch)
+        score = report.metrics.get(self.metric)
+        return {
+            "seed": str(report.seed),
+            "epoch": f"{report.epoch}/{report.epochs}",
+            "loss": f"{report.train_loss:.4f}",
+            "val loss": f"{report.val_loss:.4f}",
+            f"val {self.metric}": "" if score is None else f"{score:.4f}",
+            "lr": f"{report.learning_rate:.1e}",
+            "graphs/s": f"{report.graphs_per_second:,.0f}",
+            "time left": ("at most " if self.early and left > 0 else "") + as_time(left),
+        }
+
+
+def as_time(seconds: float) -> str:
+    """Seconds as a clock shows them.
+
+    >>> as_time(59.6), as_time(3661)
+    ('1:00', '1:01:01')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def print_table(console: Console, table: "TextTable") -> None:
+    """A table of the reports on the terminal."""
+    drawn = Table(title=table.title or None, title_justify="left")
+    for number, name in enumerate(table.header):
+        left: Any = "left" if number == 0 else "right"
+        drawn.add_column(name, justify=left)
+    for row in table.rows:
+        drawn.add_row(*row)
+    console.print(drawn)

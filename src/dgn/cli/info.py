@@ -1,0 +1,82 @@
+"""``dgn info``: what an experiment is, without its data."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dgn.cli.display import print_table
+
+if TYPE_CHECKING:
+    from dgn.nn import DGN
+    from dgn.reports.tables import Table
+    from dgn.training.experiment import Experiment
+
+
+def command(
+    experiment: Annotated[str | None, typer.Argument(help="A name or a YAML file; nothing: list all names.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: network.hidden=90.")
+    ] = None,
+) -> None:
+    """Show the network of an experiment, its size, its data and what the paper scored."""
+    from dgn.training.experiment import load_experiment
+
+    console = Console()
+    if experiment is None:
+        print_table(console, list_experiments())
+        console.print("dgn info EXPERIMENT shows one, dgn train EXPERIMENT trains it", highlight=False)
+        return
+    one = load_experiment(experiment, change or ())
+    print_table(console, describe(one))
+    console.print(str(_network(one)), highlight=False, markup=False)
+
+
+def list_experiments() -> "Table":
+    """All experiments that come with the package, with the paper's scores."""
+    from dgn.reports.scores import main_metric, published_score
+    from dgn.reports.tables import Table
+    from dgn.training.experiment import experiment_names, load_experiment
+
+    known = [load_experiment(name) for name in experiment_names()]
+    rows = tuple((each.name, main_metric(each), published_score(each)) for each in known)
+    return Table("", ("experiment", "metric", "paper"), rows)
+
+
+def describe(experiment: "Experiment") -> "Table":
+    """What an experiment is, in two columns."""
+    from dgn.data.benchmarks import TASKS
+    from dgn.reports.scores import main_metric, published_score
+    from dgn.reports.tables import Table
+    from dgn.training.build import count_parameters
+
+    network, training, published = experiment.network, experiment.training, experiment.published
+    count = f"{count_parameters(_network(experiment)):,}"
+    if published is not None and published.parameters is not None:
+        count += f" (paper: {published.parameters:,})"
+    task = TASKS[experiment.data.dataset]
+    field = "coordinates" if task.coordinates else f"{experiment.num_directions} eigenvectors"
+    rows = {
+        "data": f"{experiment.data.dataset}: {task.objective}, {task.targets} target(s), field of {field}",
+        "aggregators": ", ".join(network.aggregators),
+        "scalers": ", ".join(network.scalers),
+        "network": f"{network.message}, {network.layers} layers of width {network.hidden}"
+        + (f" (last {network.last})" if network.last else "")
+        + (f", {network.towers} towers" if network.towers > 1 else "")
+        + (f", edge features of width {network.edge_dim}" if network.edge_dim else ""),
+        "readout": network.readout,
+        "parameters": count,
+        "training": f"batches of {training.batch_size}, up to {training.epochs} epochs, learning rate "
+        f"{training.learning_rate:g}, {training.schedule}, weight decay {training.weight_decay:g}",
+        "seeds": ", ".join(map(str, training.seeds)),
+        f"paper, test {main_metric(experiment)}": published_score(experiment),
+    }
+    if published is not None and published.assumed:
+        rows["not published, chosen here"] = ", ".join(published.assumed)
+    return Table(experiment.name, ("", ""), tuple(rows.items()))
+
+
+def _network(experiment: "Experiment") -> "DGN":
+    from dgn.training.build import build_for_inputs, known_inputs
+
+    return build_for_inputs(experiment.network, known_inputs(experiment.data.dataset))

@@ -1,0 +1,113 @@
+"""Train the seeds of one experiment into its folder, or bring back what was finished there."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from dgn.cli.display import Display, print_table
+
+if TYPE_CHECKING:
+    from dgn.data.benchmarks import Benchmark
+    from dgn.reports.runs import FinishedRun
+    from dgn.training.experiment import Experiment
+
+STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
+Load = Callable[[], "Benchmark"]
+
+
+def run_seeds(
+    console: Console, experiment: "Experiment", load: Load, seeds: Sequence[int], out: Path, device: str
+) -> list["FinishedRun"]:
+    """Train the seeds that are not finished in ``out`` yet, and return the runs of all of them.
+
+    ``load`` gives the graphs; it is not called when every seed is finished.
+    """
+    from dgn.reports.runs import finished_runs, open_folder
+
+    known = open_folder(out, experiment)
+    done = finished_runs(out)
+    missing = [seed for seed in seeds if seed not in done]
+    if known:
+        say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
+    if missing:
+        train_seeds(console, experiment, load(), missing, out, device)
+        done = finished_runs(out)
+    runs = [done[seed] for seed in seeds]
+    write_summary(out, runs)
+    return runs
+
+
+def say_resumed(
+    console: Console, experiment: "Experiment", out: Path, done: Sequence[int], missing: Sequence[int]
+) -> None:
+    """Say what of a run was there already."""
+    from dgn.reports.runs import seed_folder
+
+    begun = [seed for seed in missing if seed_folder(out, seed).exists()]
+    parts = [("finished", done), ("resuming", begun), ("new", [seed for seed in missing if seed not in begun])]
+    told = "; ".join(f"{word}: seed {', '.join(map(str, seeds))}" for word, seeds in parts if seeds)
+    console.print(f"{experiment.name} in {out}: {told}", soft_wrap=True, highlight=False)
+
+
+def train_seeds(
+    console: Console, experiment: "Experiment", benchmark: "Benchmark", seeds: Sequence[int], out: Path, device: str
+) -> None:
+    """Train with a display, and keep every result; what ended early can go on later."""
+    from dgn.reports.runs import FinishedRun, write_run
+    from dgn.reports.scores import main_metric
+    from dgn.training.errors import TrainingError
+    from dgn.training.loop import train
+
+    display = Display(console, main_metric(experiment), experiment.training.schedule == "plateau")
+    try:
+        with display:
+            results = train(experiment, benchmark, seeds, out, device, display.update, on_resume=display.say)
+    except KeyboardInterrupt:
+        console.print(f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True)
+        raise typer.Exit(STOPPED) from None
+    except TrainingError as problem:
+        for result in problem.results:
+            write_run(out, FinishedRun.of(experiment, result, benchmark.note), result.history)
+        raise
+    for result in results:
+        write_run(out, FinishedRun.of(experiment, result, benchmark.note), result.history)
+
+
+def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:
+    """The table of all seeds and their curves."""
+    from dgn.reports.curves import draw_curves
+    from dgn.reports.runs import read_history, write_text
+    from dgn.reports.scores import main_metric
+    from dgn.reports.tables import seeds_table
+
+    table = seeds_table(runs)
+    write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
+    histories = {f"seed {run.seed}": read_history(out, run.seed) for run in runs}
+    draw_curves(histories, main_metric(runs[0].experiment), out / "curves.png")
+
+
+def report_seeds(console: Console, out: Path, runs: Sequence["FinishedRun"]) -> None:
+    """Print the table of all seeds and say where everything is."""
+    from dgn.reports.tables import seeds_table
+
+    print_table(console, seeds_table(runs))
+    if runs[0].data:
+        console.print(f"data: {runs[0].data}", highlight=False)
+    console.print(f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed", soft_wrap=True)
+
+
+def read_seeds(text: str | None) -> list[int] | None:
+    """Seeds of the command line.
+
+    >>> read_seeds("41,95"), read_seeds(None)
+    ([41, 95], None)
+    """
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
+        raise ValueError(f"--seeds: expected different whole numbers with commas between, got {text!r}; write 41,95")
+    return [int(part) for part in parts]

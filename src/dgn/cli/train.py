@@ -1,0 +1,83 @@
+"""``dgn train``: train an experiment, or the embedded default."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dgn.cli.display import print_table
+from dgn.cli.running import read_seeds, report_seeds, run_seeds
+
+if TYPE_CHECKING:
+    from dgn.training.experiment import Experiment
+
+DIGITS = ("mean", "av", "dx", "dx-signed")
+SHOWN = 4  # digits in the picture
+
+
+def command(
+    experiment: Annotated[
+        str | None, typer.Argument(help="A name that 'dgn info' lists, or a YAML file; nothing: handwritten digits.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: training.epochs=5.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help="Seeds with commas between: 41,95.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; an unfinished one is resumed.")] = None,
+    data: Annotated[str | None, typer.Option(help="File or folder with the graphs.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Train an experiment and show its score beside the paper's.
+
+    Without a name, networks with and without direction learn handwritten digits, with nothing to download.
+    """
+    from dgn.training.experiment import load_experiment
+
+    changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
+    chosen = read_seeds(seeds)
+    if chosen is not None:
+        changes.append(f"training.seeds={chosen}")
+    console = Console()
+    if experiment is None or experiment == "digits":
+        variants = {name: load_experiment(f"digits/{name}", changes) for name in DIGITS}
+        train_digits(console, variants, out or Path("runs") / "digits", device)
+    else:
+        one = load_experiment(experiment, changes)
+        train_one(console, one, out or Path("runs") / one.name, device)
+
+
+def train_one(console: Console, experiment: "Experiment", out: Path, device: str) -> None:
+    """Train one experiment and print its table."""
+    from dgn.training.load import load_graphs
+
+    runs = run_seeds(console, experiment, lambda: load_graphs(experiment, True), experiment.training.seeds, out, device)
+    report_seeds(console, out, runs)
+
+
+def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path, device: str) -> None:
+    """Train the variants of the embedded default; end with a table, the curves and a picture."""
+    from dgn.data.benchmarks import load_benchmark
+    from dgn.reports.curves import draw_curves
+    from dgn.reports.digits import draw_digits
+    from dgn.reports.runs import read_history, write_text
+    from dgn.reports.tables import comparison_table
+
+    digits = load_benchmark("digits")
+    groups, histories = {}, {}
+    for name, experiment in variants.items():
+        aggregators = ", ".join(experiment.network.aggregators)
+        console.print(f"[bold]{name}[/bold]: {aggregators}", highlight=False)
+        groups[name] = run_seeds(console, experiment, lambda: digits, experiment.training.seeds, out / name, device)
+        histories[name] = read_history(out / name, experiment.training.seeds[0])
+    table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs: what direction adds")
+    write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
+    draw_curves(histories, "accuracy", out / "curves.png")
+    draw_digits(digits.graphs, range(SHOWN), out / "digits.png")
+    print_table(console, table)
+    console.print(
+        f"in {out}: results.md, curves.png, digits.png (the field, and what dx makes of digits), and a folder for "
+        "each network",
+        soft_wrap=True,
+        highlight=False,
+    )
