@@ -16,7 +16,7 @@ class Batch(NamedTuple):
     """Some graphs side by side, with padding behind them.
 
     Padding nodes belong to one graph more, the last; padding edges to no node. ``real`` and ``real_graphs`` are 1 for
-    what is real and 0 for padding. Edges are sorted by target.
+    what is real and 0 for padding, ``padded`` says whether there are nodes of padding. Edges are sorted by target.
 
     Shapes:
         ``real`` [N, 1], ``real_graphs`` [G + 1, 1]; ``nodes``, ``edges`` and ``graphs`` hold values of N, E and G + 1
@@ -30,14 +30,16 @@ class Batch(NamedTuple):
     nodes: Mapping[str, Tensor]
     edges: Mapping[str, Tensor]
     graphs: Mapping[str, Tensor]
+    padded: bool
 
 
 class Room(NamedTuple):
-    """The size of a batch: graphs, nodes and edges, padding included."""
+    """The size of a batch: graphs, nodes and edges, padding included, and whether there is any padding of nodes."""
 
     graphs: int
     nodes: int
     edges: int
+    padded: bool = True
 
 
 class Slot(NamedTuple):
@@ -85,6 +87,9 @@ class Batches:
                 words[:, slot.start : slot.start + slot.words] = flat.view(torch.int32)
         return cls(words, slots, room)
 
+    def to(self, device: torch.device | str) -> "Batches":
+        return Batches(self.words.to(device, non_blocking=True), self.slots, self.room)
+
     def __len__(self) -> int:
         return len(self.words)
 
@@ -112,4 +117,4 @@ class Batches:
             **{f"size {torch.float32}": arrays["size"]},
         )
         weights = Weights(arrays["weight"], arrays["self_weight"])
-        return Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables)
+        return Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables, padded=self.room.padded)

@@ -58,13 +58,21 @@ class Store:
         return Room(batch_size, _up(room[0] + 1), _up(room[1]))
 
     def needs(self, numbers: Tensor) -> Room:
-        """The least room for batches of the graphs ``numbers`` [S, B] on the CPU, where -1 is no graph."""
+        """The least room for batches of the graphs ``numbers`` [S, B] on the CPU, where -1 is no graph.
+
+        One batch fits exactly; of several, some need padding, and one node more for it.
+        """
         filled = numbers >= 0
         nodes, edges = ((count[numbers.clamp(min=0)] * filled).sum(1) for count in (self.node_count, self.edge_count))
-        return Room(numbers.size(1), int(nodes.max()) + 1, int(edges.max()))
+        padded = len(numbers) > 1
+        return Room(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
 
-    def gather(self, numbers: Tensor, room: Room) -> Batches:
-        """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``."""
+    def gather(self, numbers: Tensor, room: Room, weights: Weights | None = None) -> Batches:
+        """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``.
+
+        ``weights`` of the field, of all graphs, take the place of the store's own.
+        """
+        weights = self.weights if weights is None else weights
         numbers = numbers.to(self.device)
         filled, chosen = numbers >= 0, numbers.clamp(min=0)
         first_node, first_edge = self._first_node[chosen], self._first_edge[chosen]
@@ -89,8 +97,8 @@ class Store:
             "size": size[:, :, None],
             "real": real[:, :, None].float(),
             "real_graphs": torch.nn.functional.pad(filled.float(), (0, 1))[:, :, None],
-            "weight": self.weights.edge[edge],
-            "self_weight": self.weights.self[node],
+            "weight": weights.edge[edge],
+            "self_weight": weights.self[node],
         }
         graph = torch.nn.functional.pad(chosen, (0, 1))
         for kind, values, row in (

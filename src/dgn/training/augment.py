@@ -1,0 +1,63 @@
+"""The field of an epoch: as it is, or in another basis, reflected, rotated and distorted, graph by graph."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation import Plan, Weights
+from dgn.data.store import Store
+from dgn.fields import distort, gradient, rotate
+from dgn.spectral.degeneracy import REPEATED, random_rotations
+from dgn.training.settings import AugmentationSettings
+
+
+def is_active(settings: AugmentationSettings) -> bool:
+    """Whether anything is to be done in each epoch."""
+    return settings != AugmentationSettings()
+
+
+def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Weights:
+    """The weights of all graphs for one epoch of training; every graph draws for itself.
+
+    The field is taken in another basis of each repeated eigenspace, reflected, rotated and distorted, in this order.
+    The same state of the generator gives the same weights, whatever the batches are.
+    """
+    field, graph = store.edges["field"], store.graph
+    assert graph.batch is not None
+    if settings.resample:
+        field = gradient(_another_basis(store, generator), graph)
+    if settings.reflection:
+        heads = torch.rand(graph.num_graphs, field.size(1), generator=generator, device=field.device) < 0.5
+        field = torch.where(heads[graph.batch[graph.target]], field, -field)
+    if settings.rotation:
+        if field.size(1) < 2:
+            raise ValueError(
+                f"augmentation.rotation: expected at least 2 directions to rotate, got {field.size(1)}; set "
+                "data.directions=2"
+            )
+        draw = torch.rand(graph.num_graphs, generator=generator, device=field.device)
+        angle = (2 * draw - 1) * math.radians(settings.rotation)
+        turned = rotate(field[:, 0], field[:, 1], angle[graph.batch], graph, collinear="keep")
+        field = torch.cat([torch.stack(turned, dim=1), field[:, 2:]], dim=1)
+    if settings.distortion:
+        field = distort(field, graph, settings.distortion, generator=generator)
+    return plan.compute_weights(field, graph)
+
+
+def _another_basis(store: Store, generator: torch.Generator) -> Tensor:
+    """The potentials, with a random basis in every eigenspace of more than one dimension."""
+    if "gap" not in store.nodes:
+        raise ValueError(
+            "augmentation.resample: expected eigenvectors with their gaps, got coordinates; leave it out for this data"
+        )
+    potential, gap, batch = store.nodes["potential"], store.nodes["gap"], store.graph.batch
+    assert batch is not None
+    several = (gap <= REPEATED).any(dim=1).nonzero()[:, 0]
+    component = batch[several] * (1 + store.nodes["component"].max()) + store.nodes["component"][several]
+    _, number = torch.unique(component, return_inverse=True)
+    of_component = gap.new_empty(int(number.max()) + 1 if len(number) else 0, gap.size(1))
+    of_component[number] = gap[several]
+    rotation = random_rotations(of_component, generator).to(potential.dtype)
+    mixed = torch.einsum("nk,nkl->nl", potential[several], rotation[number])
+    return potential.index_copy(0, several, mixed)

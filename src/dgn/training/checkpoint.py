@@ -1,0 +1,35 @@
+"""Checkpoints: tensors and plain data in one file, written in full or not at all. Loading one runs no code."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+FORMAT = "dgn checkpoint 1"
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Write tensors and plain data (numbers, strings, lists, mappings)."""
+    about = {"format": FORMAT, "state": json.dumps(state)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, unfinished, about)
+    unfinished.replace(path)
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what :func:`save_checkpoint` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a mapping
+    except SafetensorError as problem:
+        raise ValueError(f"{path}: expected a checkpoint, got {problem}; remove it to start again") from problem
+    if about.get("format") != FORMAT:
+        raise ValueError(f"{path}: expected format {FORMAT!r}, got {about.get('format')!r}; remove it to start again")
+    return tensors, json.loads(about["state"])

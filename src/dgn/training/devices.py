@@ -1,0 +1,44 @@
+"""Where to train: the device, the processes, and whether a dataset fits the device."""
+
+import os
+
+import torch
+from lightning.fabric import Fabric
+
+from dgn.data.packed import PackedGraphs
+from dgn.graph.checks import check_option
+from dgn.training.errors import NoDeviceError
+
+SHARE = 0.4  # of the free memory of a device that a dataset may take
+BYTES_PER_EDGE, BYTES_PER_NODE = 100, 200  # of a dataset in place, with what it takes to sort and weigh it
+
+
+def make_fabric(device: str = "auto", precision: str = "32-true") -> Fabric:
+    """Lightning's Fabric for a device; started by ``torchrun``, for all processes together."""
+    check_option("device", device.partition(":")[0], ("auto", "cpu", "cuda"))
+    there = torch.cuda.is_available()
+    if device.startswith("cuda") and not there:
+        raise NoDeviceError(
+            f"device: expected a CUDA device for {device!r}, got a machine or a PyTorch without; use --device cpu, or "
+            "install a PyTorch with CUDA"
+        )
+    kind = "cuda" if device.startswith("cuda") or (device == "auto" and there) else "cpu"
+    processes, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    number = device.partition(":")[2]
+    fabric = Fabric(
+        accelerator=kind,
+        devices=[int(number)] if number else local,
+        num_nodes=max(1, processes // local),
+        strategy="ddp" if processes > 1 else "auto",
+        precision=precision,  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric
+
+
+def store_device(graphs: PackedGraphs, device: torch.device) -> torch.device:
+    """The device itself where the graphs fit it, else the CPU, from which batches then come."""
+    if device.type != "cuda":
+        return device
+    need = BYTES_PER_EDGE * graphs.num_edges + BYTES_PER_NODE * graphs.num_nodes
+    return device if need < SHARE * torch.cuda.mem_get_info(device)[0] else torch.device("cpu")

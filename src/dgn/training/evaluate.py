@@ -1,0 +1,72 @@
+"""The loss and the scores of a split."""
+
+from copy import copy
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dgn.data.batches import Batch, Batches
+from dgn.training.objectives import Objective
+
+
+class Scores(NamedTuple):
+    """The loss of a split and its metrics by name."""
+
+    loss: float
+    metrics: dict[str, float]
+
+
+def predict(network: nn.Module, batch: Batch) -> Tensor:
+    """What a network says of a batch, padding included: [G + 1, T], or [N, T] for nodes."""
+    prediction: Tensor = network(
+        batch.nodes["x"],
+        batch.graph,
+        edge_attr=batch.edges.get("edge_attr"),
+        potential=batch.nodes.get("potential"),
+        weights=batch.weights,
+        real=batch.real if batch.padded else None,
+    )
+    return prediction
+
+
+def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The targets of a batch, and 1 or 0 for each whether it is real."""
+    if "y" in batch.nodes:
+        return batch.nodes["y"], batch.real[:, 0]
+    return batch.graphs["y"], batch.real_graphs[:, 0]
+
+
+class Split:
+    """Batches of a split that never change, and room for what a network says of them."""
+
+    def __init__(self, batches: Batches, objective: Objective, targets: int) -> None:
+        self.batches, self.objective = batches, objective
+        every = [target_of(batch) for batch in batches]
+        self.real = torch.cat([real for _, real in every]) > 0
+        self.target = torch.cat([target for target, _ in every])[self.real]
+        self.rows = [int(real.sum()) for _, real in every]
+        self.prediction = torch.zeros(len(batches), len(every[0][1]), targets, device=batches.words.device)
+        self.terms = torch.zeros(2, device=batches.words.device)
+
+    def fork(self) -> "Split":
+        """The same split with room for what another network says."""
+        twin = copy(self)
+        twin.prediction, twin.terms = torch.zeros_like(self.prediction), torch.zeros_like(self.terms)
+        return twin
+
+    @torch.no_grad()
+    def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
+        """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
+        batch = self.batches.read(row)
+        prediction = predict(network, batch)
+        target, real = target_of(batch)
+        self.terms += torch.stack(self.objective.loss(prediction, target, real))
+        self.prediction.index_copy_(0, counter, prediction[None].to(self.prediction.dtype))
+
+    def scores(self) -> Scores:
+        """The scores of all predictions; waits for them."""
+        found = self.prediction.flatten(0, 1)[self.real]
+        numerator, denominator = self.terms.tolist()
+        loss = numerator / denominator if denominator else 0.0
+        return Scores(loss, self.objective.metrics(found, self.target, self.rows))

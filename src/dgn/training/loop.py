@@ -1,0 +1,102 @@
+"""Training: several seeds side by side, epoch by epoch, until the schedule of each one ends."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+
+from dgn.data.benchmarks import Benchmark
+from dgn.training.build import build_network
+from dgn.training.devices import make_fabric
+from dgn.training.errors import OutOfMemoryError
+from dgn.training.experiment import Experiment
+from dgn.training.material import Material, prepare
+from dgn.training.member import Member
+from dgn.training.run import EpochReport, Run, RunResult
+
+SAVE_EVERY = 10.0  # seconds between checkpoints
+
+
+def train(
+    experiment: Experiment,
+    benchmark: Benchmark,
+    seeds: Sequence[int],
+    out: Path | None = None,
+    device: str = "auto",
+    on_epoch: Callable[[EpochReport], None] | None = None,
+    resume: bool = True,
+    on_resume: Callable[[str], None] | None = None,
+    save_every: float = SAVE_EVERY,
+) -> list[RunResult]:
+    """Train an experiment once for each seed, all side by side, and score each on every split.
+
+    Each seed has its own weights, random numbers, schedule and end, and gets the same result as alone. In ``out``
+    each one leaves ``seed-N/checkpoint.safetensors``, from which an interrupted run goes on, and ``model.safetensors``.
+    Started by ``torchrun``, all processes share the work of each step.
+    """
+    say = on_resume or (lambda _: None)
+    try:
+        fabric = make_fabric(device, experiment.training.precision)
+        material = prepare(experiment, benchmark, fabric.device)
+        runs = [Run(_member(seed, experiment, benchmark, material, fabric), experiment, out) for seed in seeds]
+        for run in runs:
+            if resume:
+                run.resume(say)
+            run.save()
+        _train(runs, material, on_epoch, save_every)
+        results = [run.finish(material.fork()) for run in runs if run.failure is None]
+    except torch.OutOfMemoryError as problem:
+        raise OutOfMemoryError(
+            f"memory: expected a step of {experiment.training.batch_size} graphs and {len(seeds)} seeds to fit the "
+            f"device, got {problem}; lower training.batch_size or train fewer seeds at once"
+            + ("" if out is None else f"; {out} holds checkpoints to go on from")
+        ) from problem
+    failures = [run.failure for run in runs if run.failure is not None]
+    if failures:
+        raise type(failures[0])(str(failures[0]), results)
+    return results
+
+
+def _member(seed: int, experiment: Experiment, benchmark: Benchmark, material: Material, fabric: Fabric) -> Member:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = build_network(experiment.network, benchmark, material.delta)
+    return Member(seed, network, experiment, material.objective, material.store, fabric)
+
+
+def _train(
+    runs: list[Run], material: Material, on_epoch: Callable[[EpochReport], None] | None, save_every: float
+) -> None:
+    """Epochs of all seeds: queue the work of each, then wait for each."""
+    start, saved = time.perf_counter() - max(run.seconds for run in runs), time.perf_counter()
+    validation = {run.member.seed: material.splits["val"].fork() for run in runs}
+    streams = {run.member.seed: _stream(run.member.device) for run in runs}
+    while active := [run for run in runs if run.active]:
+        for run in active:
+            with streams[run.member.seed]:
+                run.steps += run.member.train_epoch(material.training)
+                run.member.evaluate(validation[run.member.seed])
+        for run in active:
+            with streams[run.member.seed]:
+                report = run.finish_epoch(
+                    validation[run.member.seed], time.perf_counter() - start, len(material.training)
+                )
+            if on_epoch is not None:
+                on_epoch(report)
+        if time.perf_counter() - saved > save_every or not all(run.active for run in active):
+            for run in active:
+                run.save()
+            saved = time.perf_counter()
+
+
+def _stream(device: torch.device) -> Any:
+    """A queue of its own for a member, so that several run at once."""
+    if device.type != "cuda":
+        return nullcontext()
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    return torch.cuda.stream(stream)

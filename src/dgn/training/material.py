@@ -1,0 +1,72 @@
+"""What all seeds of an experiment share: graphs on the device, splits, the objective."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation import average_log_degree, make_plan
+from dgn.data.benchmarks import Benchmark
+from dgn.data.directions import add_directions
+from dgn.data.packed import PackedGraphs
+from dgn.data.sources import default_root
+from dgn.data.store import Store
+from dgn.training.augment import is_active
+from dgn.training.devices import store_device
+from dgn.training.evaluate import Split
+from dgn.training.experiment import Experiment
+from dgn.training.member import cut
+from dgn.training.objectives import Objective, make_objective
+
+SPLITS = ("train", "val", "test")
+
+
+class Material(NamedTuple):
+    """What all seeds share: graphs on the device, the splits, the objective."""
+
+    store: Store
+    training: Tensor
+    splits: dict[str, Split]
+    objective: Objective
+    delta: float
+
+    def fork(self) -> dict[str, Split]:
+        return {name: split.fork() for name, split in self.splits.items()}
+
+
+def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) -> Material:
+    """Bring the graphs of an experiment to the device, with the weights of their field."""
+    data, network = experiment.data, experiment.network
+    objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
+    graphs = _with_field(experiment, benchmark)
+    split = graphs.graphs["split"]
+    numbers = [(split == number).nonzero()[:, 0] for number in range(3)]
+    numbers[0] = numbers[0][: max(1, round(data.train_fraction * len(numbers[0])))]
+    potential = network.positional or network.readout == "directional" or experiment.augmentation.resample
+    names = {
+        "nodes": ["x", *(["potential"] if potential else []), *(name for name in ("y",) if name in graphs.nodes)],
+        "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],
+        "graphs": [name for name in ("y",) if name in graphs.graphs],
+    }
+    if experiment.augmentation.resample:
+        names["nodes"] += [name for name in ("gap", "component") if name in graphs.nodes]
+    store = Store(graphs, names, store_device(graphs, device))
+    store.weights = make_plan(network.aggregators).compute_weights(store.edges.get("field"), store.graph)
+    if not is_active(experiment.augmentation):
+        store.edges.pop("field", None)
+    splits = {}
+    for name, chosen in zip(SPLITS, numbers, strict=True):
+        cuts = cut(chosen, experiment.training.batch_size)
+        batches = store.gather(cuts, store.needs(cuts)._replace(padded=True)).to(device)
+        splits[name] = Split(batches, objective, benchmark.targets)
+    return Material(store, numbers[0], splits, objective, average_log_degree(graphs.select(numbers[0]).graph))
+
+
+def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
+    """The graphs with as many directions as the experiment asks for; computed once, then read from the cache."""
+    graphs, wanted = benchmark.graphs, experiment.num_directions
+    if benchmark.coordinates or not wanted:
+        return graphs
+    if "field" in graphs.edges and graphs.edges["field"].size(1) >= wanted:
+        return graphs
+    return add_directions(graphs, wanted, experiment.data.normalization, cache=default_root() / "directions")

@@ -1,0 +1,205 @@
+"""One network in training: its weights, its optimizer, its schedule and its own random numbers."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+
+from dgn.aggregation import Weights
+from dgn.data.batches import Batches, Room
+from dgn.data.store import Store
+from dgn.nn import DGN
+from dgn.nn.dropout import draw_from
+from dgn.training.augment import epoch_weights, is_active
+from dgn.training.evaluate import Split, predict, target_of
+from dgn.training.experiment import Experiment
+from dgn.training.objectives import Objective
+from dgn.training.replay import Replay
+from dgn.training.schedule import Schedule
+
+LARGEST_CHUNK = 1 << 30  # bytes of batches that are gathered at once
+TINY = 1e-12  # in place of a denominator of 0: a batch without labels
+
+
+class OnWords(nn.Module):
+    """A network that reads its batch from a row of words: one tensor, which any wrapper passes on as it is."""
+
+    def __init__(self, network: DGN) -> None:
+        super().__init__()
+        self.network = network
+        self.batches: Batches | None = None
+
+    def forward(self, row: Tensor) -> Tensor:
+        assert self.batches is not None
+        return predict(self.network, self.batches.read(row))
+
+
+class Member:
+    """A network that trains, alone or beside others on the same device.
+
+    All that is random in an epoch (the order of graphs, dropout, augmentation) is a function of the seed and the
+    number of the epoch: a run taken up again draws what it would have drawn, and members do not disturb each other.
+    On one CUDA device steps are captured and only queued: nothing waits until scores are asked for.
+    """
+
+    def __init__(
+        self, seed: int, network: DGN, experiment: Experiment, objective: Objective, store: Store, fabric: Fabric
+    ) -> None:
+        self.seed, self.network, self.objective, self.store, self.fabric = seed, network, objective, store, fabric
+        self.settings, self.augmentation = experiment.training, experiment.augmentation
+        self.device = fabric.device
+        on_gpu = self.device.type == "cuda"
+        self.captures = on_gpu and fabric.world_size == 1
+        network.to(self.device)
+        rate = torch.tensor(self.settings.learning_rate, device=self.device) if on_gpu else self.settings.learning_rate
+        adam = torch.optim.Adam(
+            network.parameters(), rate, weight_decay=self.settings.weight_decay, fused=True, capturable=on_gpu
+        )
+        self.words = OnWords(network)
+        self.model, self.optimizer = fabric.setup(self.words, adam)
+        self.adam = adam
+        self.generator = torch.Generator(self.device)
+        draw_from(network, self.generator)
+        self.terms = torch.zeros(2, device=self.device)
+        self.schedule = Schedule.start(self.settings)
+        self.room: Room | None = None
+        self.replay: Replay | None = None
+        self.evaluations: dict[int, Replay] = {}
+
+    def train_epoch(self, numbers: Tensor) -> int:
+        """Train once on the graphs ``numbers`` [G]; returns the number of steps."""
+        epoch = self.schedule.epoch
+        order = torch.randperm(len(numbers), generator=_generator(self.seed, epoch, "order"))
+        every = cut(numbers[order], self.settings.batch_size)
+        mine = every[:, self.fabric.global_rank :: self.fabric.world_size]
+        weights = self._weights(epoch)
+        if self.captures:
+            self._find_room(numbers, mine, weights)
+        rate = self.optimizer.param_groups[0]
+        rate["lr"] = rate["lr"].fill_(self.schedule.rate) if isinstance(rate["lr"], Tensor) else self.schedule.rate
+        draws = (self.seed, epoch, "dropout", self.fabric.global_rank)
+        self.generator.manual_seed(_generator(*draws).initial_seed())
+        self.terms.zero_()
+        self.network.train()
+        for batches in self._chunks(mine, weights):
+            if self.replay is not None:
+                self.replay.words[: len(batches)].copy_(batches.words, non_blocking=True)
+                self.replay.run(len(batches))
+            else:
+                self.words.batches = batches
+                Replay(self._step, batches.words).run(len(batches))
+        return len(every)
+
+    def evaluate(self, split: Split) -> None:
+        """Predict for a split, queued behind what came before; :meth:`Split.scores` then waits for it."""
+        self.network.eval()
+        split.terms.zero_()
+        known = self.evaluations.get(id(split))
+        if known is None:
+            known = Replay(
+                lambda row, counter: split.step(self.network, row, counter), split.batches.words, capture=self.captures
+            )
+            split.terms.zero_()
+            self.evaluations[id(split)] = known
+        known.run(len(split.batches))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that training changes, by name: copies."""
+        named = {f"model.{name}": tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+        for number, parameter in enumerate(self.network.parameters()):
+            for key, value in self.adam.state[parameter].items() if parameter in self.adam.state else ():
+                named[f"optimizer.{number}.{key}"] = value.detach().clone()
+        return named
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what :meth:`tensors` gave, into the same memory; an optimizer that had no past gets none."""
+        model = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
+        self.network.load_state_dict(model)
+        for number, parameter in enumerate(self.network.parameters()):
+            prefix = f"optimizer.{number}."
+            past = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+            known = self.adam.state.get(parameter, {})
+            for key, value in known.items():
+                value.copy_(past[key]) if key in past else value.zero_()
+            if past and not known:
+                self.adam.state[parameter] = {key: value.to(self.device, copy=True) for key, value in past.items()}
+
+    def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
+        assert self.words.batches is not None
+        self.optimizer.zero_grad(set_to_none=True)
+        prediction = self.model(row)
+        target, real = target_of(self.words.batches.read(row))
+        statistics = self.objective.statistics(prediction.detach(), target, real)
+        numerator, denominator = self.objective.loss(prediction, target, real, self._everywhere(statistics))
+        whole = self._everywhere(denominator)
+        assert whole is not None
+        # Gradients are averaged over processes: their number turns the mean of parts into the whole.
+        self.fabric.backward(numerator * self.fabric.world_size / whole.clamp(min=TINY))
+        self.optimizer.step()
+        self.terms += torch.stack([numerator.detach(), denominator.detach()])
+
+    def _everywhere(self, value: Tensor | None) -> Tensor | None:
+        if value is None or self.fabric.world_size == 1:
+            return value
+        summed = self.fabric.all_reduce(value, reduce_op="sum")
+        assert isinstance(summed, Tensor)
+        return summed
+
+    def _weights(self, epoch: int) -> Weights | None:
+        if not is_active(self.augmentation):
+            return None
+        generator = torch.Generator(self.store.device)
+        generator.manual_seed(_generator(self.seed, epoch, "augmentation").initial_seed())
+        return epoch_weights(self.network.plan, self.store, self.augmentation, generator)
+
+    def _find_room(self, numbers: Tensor, mine: Tensor, weights: Weights | None) -> None:
+        """Capture the step for batches of one size, again if an epoch has a larger one."""
+        need, old = self.store.needs(mine), self.room or self.store.room(mine.size(1), numbers)
+        room = Room(mine.size(1), max(need.nodes, old.nodes), max(need.edges, old.edges))
+        if room == self.room:
+            return
+        self.room, self.replay = room, None
+        one = self.store.gather(mine[:1], room, weights)
+        rows = max(1, min(len(mine), LARGEST_CHUNK // one.words.nbytes))
+        words = one.words.to(self.device).expand(rows, -1).contiguous()
+        self.words.batches = one
+        before = self.tensors()
+        self.network.train()
+        self.replay = Replay(self._step, words, [self.generator], capture=True)
+        self.load(before)
+
+    def _chunks(self, mine: Tensor, weights: Weights | None) -> Iterator[Batches]:
+        """The batches of an epoch, as many at once as there is room for, the next ones made meanwhile."""
+        parts = mine.split(len(self.replay.words) if self.replay is not None else 1)
+
+        def make(part: Tensor) -> Batches:
+            return self.store.gather(part, self.room or self.store.needs(part), weights)
+
+        if self.store.device == self.device:
+            yield from map(make, parts)
+            return
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(make, parts[0])
+            for part in [*parts[1:], None]:
+                batches = coming.result()
+                if part is not None:
+                    coming = pool.submit(make, part)
+                yield batches.to(self.device)
+
+
+def cut(numbers: Tensor, batch_size: int) -> Tensor:
+    """Graphs in batches: [G] -> [S, B], the last one filled up with -1.
+
+    >>> cut(torch.arange(3), 2).tolist()
+    [[0, 1], [2, -1]]
+    """
+    missing = -len(numbers) % batch_size
+    return torch.nn.functional.pad(numbers, (0, missing), value=-1).view(-1, batch_size)
+
+
+def _generator(seed: int, epoch: int, use: str, rank: int = 0) -> torch.Generator:
+    """Random numbers of an epoch for one use."""
+    number = ["order", "dropout", "augmentation"].index(use)
+    return torch.Generator().manual_seed(((seed * 1_000_003 + epoch) * 8 + number) * 1_024 + rank)

@@ -1,0 +1,57 @@
+"""A step that is repeated: captured once as a CUDA graph and replayed, or simply called."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+Step = Callable[[Tensor, Tensor], None]
+
+WARMUP = 3  # calls before a capture, in which kernels are compiled and memory is found
+
+
+class Replay:
+    """Run ``step(row, counter)`` for the first rows of ``words`` [S, W].
+
+    With ``capture`` the step becomes one CUDA graph that fetches its row by a counter on the device: each repetition
+    is a single launch, and nothing waits. The step must then not depend on the host, and read and write the same
+    tensors every time; ``generators`` are those it draws from. Without, the step is called.
+    """
+
+    def __init__(
+        self, step: Step, words: Tensor, generators: Iterable[torch.Generator] = (), capture: bool = False
+    ) -> None:
+        self.step, self.words = step, words
+        self.counter = torch.zeros(1, dtype=torch.long, device=words.device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        if capture:
+            self.row = torch.zeros_like(words[0])
+            self._capture(generators)
+
+    def run(self, count: int) -> None:
+        """Repeat the step for the first ``count`` rows."""
+        self.counter.zero_()
+        for number in range(count):
+            if self.graph is None:
+                self.step(self.words[number], self.counter)
+                self.counter += 1
+            else:
+                self.graph.replay()
+
+    def _once(self) -> None:
+        torch.index_select(self.words, 0, self.counter, out=self.row[None])
+        self.step(self.row, self.counter)
+        self.counter += 1
+
+    def _capture(self, generators: Iterable[torch.Generator]) -> None:
+        stream = torch.cuda.current_stream()
+        for _ in range(WARMUP):
+            self.counter.zero_()
+            self._once()
+        self.counter.zero_()
+        stream.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        for generator in generators:
+            self.graph.register_generator_state(generator)
+        with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+            self._once()

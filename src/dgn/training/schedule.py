@@ -1,0 +1,66 @@
+"""Learning rates: down at a plateau until too small, or along a cosine."""
+
+import math
+from dataclasses import dataclass, replace
+
+from dgn.training.settings import TrainingSettings
+
+THRESHOLD = 1e-4  # relative improvement that counts, as published
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Where the learning rate stands. A new one follows from each epoch's validation.
+
+    ``rate`` is the learning rate of the coming epoch, ``epoch`` its number; ``best`` the best value watched so far and
+    ``waited`` the epochs since. ``stopped`` says why training ends, and is empty while it goes on.
+
+    >>> settings = TrainingSettings(patience=0, learning_rate=1e-3, min_learning_rate=9e-4)
+    >>> schedule = Schedule.start(settings)
+    >>> schedule.after(1.0, settings).after(1.0, settings).stopped
+    'the learning rate fell below 0.0009'
+    """
+
+    rate: float
+    epoch: int = 0
+    best: float = math.inf
+    waited: int = 0
+    stopped: str = ""
+
+    @classmethod
+    def start(cls, settings: TrainingSettings) -> "Schedule":
+        return cls(settings.learning_rate if settings.schedule == "plateau" else cosine(0, settings))
+
+    def after(self, watched: float, settings: TrainingSettings) -> "Schedule":
+        """The schedule behind an epoch whose validation gave ``watched``, of which less is better."""
+        step = self._wait(watched, settings) if settings.schedule == "plateau" else self
+        step = replace(step, epoch=self.epoch + 1)
+        if settings.schedule == "cosine":
+            step = replace(step, rate=cosine(step.epoch, settings))
+        elif step.rate < settings.min_learning_rate:
+            step = replace(step, stopped=f"the learning rate fell below {settings.min_learning_rate:g}")
+        if step.epoch >= settings.epochs and not step.stopped:
+            step = replace(step, stopped=f"all {settings.epochs} epochs done")
+        return step
+
+    def _wait(self, watched: float, settings: TrainingSettings) -> "Schedule":
+        # Relative to the size of the best value, so that negative ones (a metric turned round) behave alike.
+        if watched < self.best - THRESHOLD * abs(self.best) or math.isinf(self.best):
+            return replace(self, best=watched, waited=0)
+        if self.waited < settings.patience:
+            return replace(self, waited=self.waited + 1)
+        return replace(self, rate=self.rate * settings.factor, waited=0)
+
+
+def cosine(epoch: int, settings: TrainingSettings) -> float:
+    r"""Linear growth over the warm-up, then half a cosine from the learning rate to the smallest one.
+
+    >>> settings = TrainingSettings(schedule="cosine", epochs=3, warmup=1, learning_rate=1.0, min_learning_rate=0.0)
+    >>> [round(cosine(epoch, settings), 6) for epoch in range(3)]
+    [1.0, 1.0, 0.5]
+    """
+    if epoch < settings.warmup:
+        return settings.learning_rate * (epoch + 1) / settings.warmup
+    passed = (epoch - settings.warmup) / max(1, settings.epochs - settings.warmup)
+    span = settings.learning_rate - settings.min_learning_rate
+    return settings.min_learning_rate + span * (1 + math.cos(math.pi * min(passed, 1))) / 2
