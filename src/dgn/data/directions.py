@@ -1,18 +1,18 @@
 """Directions of every graph of a dataset: cut into chunks, solved side by side, cached."""
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from dgn.data.cache import Cache, chunk_key
 from dgn.data.chunks import ChunkDirections, Request, cut, solve, take
-from dgn.data.local import Job, solve_locally
+from dgn.data.local import Job, solve_locally, torch_threads
 from dgn.data.packed import PackedGraphs
 from dgn.data.progress import progress_bar
 from dgn.data.summary import Summary, summarize, warn_of_failures
@@ -22,7 +22,6 @@ from dgn.spectral.laplacian import Normalization
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
-LARGE = 2**12  # nodes of one graph from which the solver has use for several threads
 
 
 @dataclass(frozen=True)
@@ -79,10 +78,10 @@ def add_directions(
     with progress_bar("directions", len(graphs), show=progress) as advance:
         found, summary = find_directions(graphs, request, options, advance)
     warn_of_failures(summary)
-    return with_directions(graphs, found)
+    return with_directions(graphs, found, request)
 
 
-def make_request(k: int, normalization: Normalization, edge_weight: str | None, edges: Mapping[str, object]) -> Request:
+def make_request(k: int, normalization: Normalization, edge_weight: str | None, edges: Collection[str]) -> Request:
     """A checked request; weights called ``edge_weight`` are used wherever there are any."""
     check_request(k, normalization)
     if edge_weight is not None:
@@ -97,55 +96,70 @@ def find_directions(
 ) -> tuple[ChunkDirections, Summary]:
     """The directions of all graphs, and what was done for them; ``advance`` is told how many more graphs are done."""
     began = time.perf_counter()
-    bounds = cut(graphs.node_pointer)
-    store = None if options.cache is None else Cache(options.cache)
+    workers = options.workers or torch.get_num_threads()
     parts: dict[int, ChunkDirections] = {}
+    cached = 0
+    with torch_threads(1):
+        chunks = [partial(take, graphs, *bounds, request.edge_weight) for bounds in cut(graphs.node_pointer)]
+        for number, found, known in _chunks(chunks, request, options, workers):
+            parts[number] = found
+            cached += known
+            advance(len(found.components))
+        whole = ChunkDirections.join([parts[number] for number in range(len(chunks))] or [solve(graphs, request)])
+    return whole, summarize(whole, len(chunks), cached, time.perf_counter() - began)
+
+
+def _chunks(
+    chunks: Sequence[Callable[[], PackedGraphs]], request: Request, options: Options, workers: int
+) -> Iterator[tuple[int, ChunkDirections, bool]]:
+    """Number and directions of each chunk, and whether they were known: those first, the others as they are solved."""
+    store = None if options.cache is None else Cache(options.cache)
     keys: dict[int, str] = {}
-    for number, (begin, end) in enumerate(bounds):
+    missing: list[Job] = []
+    for number, chunk in enumerate(chunks):
+        known = None
         if store is not None:
-            keys[number] = chunk_key(take(graphs, begin, end, request.edge_weight), request)
+            keys[number] = chunk_key(chunk(), request)
             known = store.read(keys[number])
-            if known is not None:
-                parts[number] = known
-                advance(end - begin)
-    cached = len(parts)
-    jobs: list[Job] = [
-        (number, partial(take, graphs, *bound, request.edge_weight))
-        for number, bound in enumerate(bounds)
-        if number not in parts
-    ]
-    for number, found in _run(jobs, request, options, graphs.node_pointer):
-        parts[number] = found
+        if known is None:
+            missing.append((number, chunk))
+        else:
+            yield number, known, True
+    for number, found in _solve(missing, request, options, workers):
         if store is not None:
             store.write(keys[number], found)
-        advance(bounds[number][1] - bounds[number][0])
-    whole = [parts[number] for number in range(len(bounds))] or [solve(graphs, request)]
-    joined = ChunkDirections.join(whole)
-    return joined, summarize(joined, len(bounds), cached, time.perf_counter() - began)
+        yield number, found, False
 
 
-def _run(
-    jobs: list[Job], request: Request, options: Options, node_pointer: Tensor
-) -> Iterator[tuple[int, ChunkDirections]]:
+def _solve(jobs: list[Job], request: Request, options: Options, workers: int) -> Iterator[tuple[int, ChunkDirections]]:
     if not jobs:
         return iter(())
     if options.engine == "ray":
         from dgn.data.ray_cluster import solve_on_ray
 
         return solve_on_ray(jobs, request, options.workers, options.address)
-    workers = options.workers or torch.get_num_threads()
-    large = bool((node_pointer.diff() >= LARGE).any())
-    return solve_locally(jobs, request, workers, max(1, workers // len(jobs)) if large else 1)
+    return solve_locally(jobs, request, workers)
 
 
-def with_directions(graphs: PackedGraphs, found: ChunkDirections) -> PackedGraphs:
+def check_weights(request: Request, graphs: PackedGraphs) -> None:
+    """The weights that were asked for are there."""
+    if request.edge_weight is not None and request.edge_weight not in graphs.edges:
+        raise ValueError(
+            f"edge_weight: expected one number per edge in {request.edge_weight!r}, got another count, or no numbers; "
+            "clean the values, or rename them if they are not weights"
+        )
+
+
+def with_directions(graphs: PackedGraphs, found: ChunkDirections, request: Request) -> PackedGraphs:
     """The graphs with the values that :func:`add_directions` adds."""
-    first = found.components.cumsum(0) - found.components
-    number = first.repeat_interleave(graphs.node_pointer.diff()) + found.component
-    small = not len(found.component) or int(found.component.max()) < 2**15
-    nodes = {
-        "potential": found.potential,
-        "component": found.component.short() if small else found.component,
-        "repeated": found.repeated[number],
-    }
-    return graphs.with_values(nodes=nodes, edges={"field": found.field})
+    with torch_threads(1):
+        first = found.components.cumsum(0) - found.components
+        number = first.repeat_interleave(graphs.node_pointer.diff()) + found.component
+        small = not len(found.component) or int(found.component.max()) < 2**15
+        nodes = {
+            "potential": found.potential,
+            "component": found.component.short() if small else found.component,
+            "repeated": found.repeated[number],
+        }
+        added = graphs.with_values(nodes=nodes, edges={"field": found.field})
+    return replace(added, info={**graphs.info, "directions": json.dumps(asdict(request))})

@@ -10,18 +10,20 @@ import torch
 from dgn.data.chunks import ChunkDirections, Request, solve
 from dgn.data.packed import PackedGraphs
 
+LARGE = 2**12  # nodes of a graph from which its solver has use for several threads
 Job = tuple[int, Callable[[], PackedGraphs]]  # the chunk's number, and its graphs when they are needed
 
 
-def solve_locally(
-    jobs: list[Job], request: Request, workers: int, threads: int = 1
-) -> Iterator[tuple[int, ChunkDirections]]:
+def solve_locally(jobs: list[Job], request: Request, workers: int) -> Iterator[tuple[int, ChunkDirections]]:
     """Yield the number and the directions of each chunk as it is done.
 
-    Each worker is one thread that solves one chunk at a time; within a chunk, the solver may use ``threads``.
+    Each worker is one thread that solves one chunk at a time. Where there are more workers than chunks, and graphs
+    large enough, the solver gets the other threads.
     """
     waiting = iter(jobs)
-    with _torch_threads(threads), ThreadPoolExecutor(workers) as pool:
+    spare = workers // max(len(jobs), 1)
+    large = spare > 1 and any(bool((graphs().node_pointer.diff() >= LARGE).any()) for _, graphs in jobs)
+    with torch_threads(spare if large else 1), ThreadPoolExecutor(workers) as pool:
         running: dict[Future[ChunkDirections], int] = {}
         try:
             while True:
@@ -40,8 +42,12 @@ def _solve(graphs: Callable[[], PackedGraphs], request: Request) -> ChunkDirecti
 
 
 @contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
-    """Fewer PyTorch threads for a while: those of one worker would only disturb the others."""
+def torch_threads(count: int) -> Iterator[None]:
+    """Another number of PyTorch threads for a while.
+
+    One, as a rule: on arrays of the size of a chunk a team of threads gains nothing, waits for its members where
+    cores are shared (40 times slower was seen), and disturbs the other workers.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,74 +1,120 @@
-"""Where the files of benchmarks are, and graphs that are made once and then read."""
+"""From a file of graphs to a file with their directions, whatever the kind of either."""
 
-import os
-import warnings
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from pickle import UnpicklingError
+from typing import Any
 
+from dgn.data.directions import Options, check_weights, find_directions, make_request, with_directions
 from dgn.data.packed import PackedGraphs
+from dgn.data.parquet import STRUCTURE, batches, graphs_of, open_parquet, table_of, with_direction_columns
+from dgn.data.progress import progress_bar
+from dgn.data.summary import Summary
+from dgn.spectral.laplacian import Normalization
 
-Item = TypeVar("Item")
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError)  # what NumPy raises on a damaged .npz
-
-
-def default_root() -> Path:
-    """The folder of downloaded and generated data: ``$DGN_CACHE``, or ``~/.cache/dgn``."""
-    return Path(os.environ.get("DGN_CACHE") or Path.home() / ".cache" / "dgn")
+PACKED, TABLE, PYG = (".safetensors", ".npz"), ".parquet", ".pt"
 
 
-def find_source(path: Path, names: Sequence[str]) -> Path | None:
-    """``path`` if it is a file, or the first of ``names`` in that folder or in one of its folders, or nothing."""
-    if not path.exists():
-        raise FileNotFoundError(f"path: expected a file or folder, found nothing at {path}; check the spelling")
-    if path.is_file() or path.name in names:
-        return path
-    found = (place for name in names for place in (path / name, *sorted(path.glob(f"*/{name}"))))
-    return next((place for place in found if place.exists()), None)
+def load_graphs(path: Path) -> PackedGraphs:
+    """Read graphs: a packed file, a parquet table, or a ``.pt`` file of PyG (a processed dataset, a list of Data)."""
+    if path.suffix in PACKED:
+        return PackedGraphs.load(path)
+    if path.suffix == TABLE:
+        return graphs_of(open_parquet(path).read())
+    if path.suffix == PYG:
+        return PackedGraphs.from_data(_read_pyg(path))
+    raise ValueError(
+        f"{path}: expected a file called .safetensors, .npz, .parquet or .pt, got {path.suffix or 'no suffix'}; in "
+        "Python, PackedGraphs.from_data takes any PyG dataset"
+    )
 
 
-def read_source(path: Path, read: Callable[[Path], PackedGraphs] = PackedGraphs.load) -> PackedGraphs:
-    """Read a file and name it if it is damaged."""
-    try:
-        return read(path)
-    except BROKEN as problem:
-        raise ValueError(
-            f"{path}: expected a complete file of graphs, got {problem}; it is cut or damaged, copy it again"
-        ) from problem
+def directions_of_file(
+    source: Path,
+    out: Path,
+    k: int = 2,
+    normalization: Normalization = None,
+    edge_weight: str | None = None,
+    options: Options | None = None,
+    progress: bool = False,
+) -> Summary:
+    """Write the graphs of ``source`` with their directions to ``out``, a packed file or a parquet table.
 
-
-def make_once(file: Path, source: str, make: Callable[[], PackedGraphs]) -> PackedGraphs:
-    """Graphs from ``file`` if it was made from the same ``source``, otherwise made now and written there.
-
-    A damaged file is made again, with a warning.
+    From table to table, rows are read and written some thousand at a time and all columns are kept; otherwise the
+    graphs are read whole. ``out`` appears when it is complete.
     """
-    if file.exists():
-        try:
-            found = PackedGraphs.load(file)
-        except ValueError as problem:
-            warnings.warn(f"made again: {problem}", stacklevel=2)
-        else:
-            if found.info.get("source") == source:
-                return found
-    made = make()
-    made = replace(made, info={**made.info, "source": source})
-    made.save(file)
-    return made
+    if out.suffix not in (PACKED[0], TABLE):
+        raise ValueError(f"{out}: expected a file called .safetensors or .parquet, got {out.suffix or 'no suffix'}")
+    asked, chosen = (k, normalization, edge_weight), options or Options()
+    if source.suffix == out.suffix == TABLE:
+        return _table_to_table(source, out, asked, chosen, progress)
+    graphs = load_graphs(source)
+    request = make_request(*asked, graphs.edges)
+    with progress_bar("directions", len(graphs), show=progress) as advance:
+        found, summary = find_directions(graphs, request, chosen, advance)
+    if out.suffix == TABLE:
+        _write(out, [with_direction_columns(table_of(graphs), graphs, found)])
+    else:
+        with_directions(graphs, found, request).save(out)
+    return summary
 
 
-def track(items: Sequence[Item], words: str, progress: bool) -> Iterable[Item]:
-    """The items, with a bar on the terminal if ``progress``."""
-    if not progress:
-        return items
-    from rich.progress import track as with_bar
+def _table_to_table(
+    source: Path, out: Path, asked: tuple[int, Normalization, str | None], options: Options, progress: bool
+) -> Summary:
+    file = open_parquet(source)
+    request = make_request(*asked, file.schema_arrow.names)
+    needed = [name for name in (*STRUCTURE, request.edge_weight) if name in file.schema_arrow.names]
+    total = Summary()
 
-    return with_bar(items, description=words, transient=True)
+    def solved(advance: Callable[[int], None]) -> Iterator[Any]:
+        nonlocal total
+        for table in batches(file):
+            try:
+                graphs = graphs_of(table.select(needed))
+                check_weights(request, graphs)
+            except ValueError as problem:
+                raise ValueError(f"{source}, counting rows from {total.graphs}: {problem}") from problem
+            found, summary = find_directions(graphs, request, options, advance)
+            total += summary
+            yield with_direction_columns(table, graphs, found)
+
+    with progress_bar("directions", file.metadata.num_rows, show=progress) as advance:
+        _write(out, solved(advance))
+    return total
 
 
-def describe_files(files: Sequence[Path]) -> str:
-    """Names, sizes and times of files: another description means other contents."""
-    facts = ((file.name, file.stat()) for file in files)
-    return "; ".join(f"{name} {fact.st_size} {fact.st_mtime_ns}" for name, fact in facts)
+def _write(out: Path, tables: Iterable[Any]) -> None:
+    """Write tables of one kind behind each other, in full or not at all."""
+    from pyarrow.parquet import ParquetWriter
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
+    given = iter(tables)
+    first = next(given)
+    try:
+        with ParquetWriter(unfinished, first.schema, compression="zstd") as writer:
+            for table in chain([first], given):
+                writer.write_table(table)
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _read_pyg(path: Path) -> Iterator[Any]:
+    import torch
+    from torch_geometric.data import InMemoryDataset
+
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: expected a file of PyG, found nothing; check the path")
+    try:
+        content = torch.load(path, weights_only=True)  # a file that could run code is refused
+    except UnpicklingError as problem:
+        raise ValueError(f"{path}: expected a dataset or list of Data saved by PyG, got {problem}") from problem
+    if isinstance(content, list):
+        return iter(content)
+    dataset = InMemoryDataset()
+    dataset.load(str(path))
+    return iter(dataset)
