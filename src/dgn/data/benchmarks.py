@@ -7,7 +7,7 @@ import torch
 
 from dgn.data.coordinates import add_coordinates
 from dgn.data.packed import PackedGraphs
-from dgn.data.sources import default_root, describe_files, find_source, make_once, read_source
+from dgn.data.places import default_root, describe_files, find_source, make_once, read_source
 from dgn.graph.checks import check_option
 
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
-from dgn.data.sources import track
+from dgn.data.progress import progress_bar
 
 SIDE = 32  # pixels of an image
 NEIGHBOURS = 8
@@ -69,23 +69,27 @@ def nearest_superpixels(
         )
     target = torch.empty(len(centre), NEIGHBOURS, dtype=torch.uint8)
     weight = torch.empty(len(centre), NEIGHBOURS)
-    for images in track(list(_chunks(size, ROOM[device.type])), "edges of superpixels", progress):
-        n = int(size[images[0]])
-        rows = (pointer[images, None] + torch.arange(n)).flatten()
-        similarity = _similarity(centre[rows].view(-1, n, 2).to(device))
-        values, columns = similarity.topk(NEIGHBOURS, dim=2)
-        target[rows] = columns.to(torch.uint8).flatten(0, 1).cpu()
-        weight[rows] = values.flatten(0, 1).cpu()
+    with progress_bar("joining superpixels", len(size), "images", progress) as advance:
+        for images in _chunks(size, ROOM[device.type]):
+            n = int(size[images[0]])
+            rows = (pointer[images, None] + torch.arange(n)).flatten()
+            similarity = _similarity(centre[rows].view(-1, n, 2).to(device))
+            values, columns = similarity.topk(NEIGHBOURS, dim=2)
+            target[rows] = columns.to(torch.uint8).flatten(0, 1).cpu()
+            weight[rows] = values.flatten(0, 1).cpu()
+            advance(len(images))
     local = torch.arange(len(centre)) - pointer[:-1].repeat_interleave(size)
     return local.to(torch.uint8).repeat_interleave(NEIGHBOURS), target.flatten(), weight.flatten()
 
 
 def _similarity(centre: Tensor) -> Tensor:
     """A [B, n, n] of images with n superpixels each, with a diagonal of 0."""
-    square = (centre[:, :, None] - centre[:, None]).square_().sum(dim=3)
+    row, column = centre.unbind(dim=2)
+    square = (row[:, :, None] - row[:, None]).square_()
+    square += (column[:, :, None] - column[:, None]).square_()
     nearest = square.topk(NEIGHBOURS + 1, dim=2, largest=False, sorted=False).values
     scale = nearest.sqrt_().sum(dim=2, keepdim=True) / NEIGHBOURS + 1e-8
-    similarity = square.div_(scale.square()).neg_().exp_()
+    similarity = square.div_(scale.square_().neg_()).exp_()
     similarity = (similarity + similarity.mT).mul_(0.5)
     similarity.diagonal(dim1=1, dim2=2).zero_()
     return similarity

@@ -1,5 +1,7 @@
 """Coordinates of nodes as directions of a whole collection."""
 
+from bisect import bisect_right
+
 import torch
 from torch import Tensor
 
@@ -25,9 +27,13 @@ def add_coordinates(graphs: PackedGraphs, coordinates: Tensor) -> PackedGraphs:
     potential = coordinates.float().contiguous()
     field = potential.new_empty(graphs.num_edges, potential.size(1))
     # In parts: node numbers of all edges at once, as int64, would need more memory than the result.
-    for start in range(0, graphs.num_edges, ROOM):
-        edges = torch.arange(start, min(start + ROOM, graphs.num_edges), device=potential.device)
-        first = graphs.node_pointer[torch.searchsorted(graphs.edge_pointer, edges, right=True) - 1]
-        source, target = graphs.edge_index[:, start : start + ROOM].long() + first
-        torch.sub(potential[source], potential[target], out=field[start : start + ROOM])
+    edges_before = graphs.edge_pointer.tolist()
+    graph = 0
+    while graph < len(graphs):
+        end = max(graph + 1, bisect_right(edges_before, edges_before[graph] + ROOM) - 1)
+        part = slice(edges_before[graph], edges_before[end])
+        first = graphs.node_pointer[graph:end].repeat_interleave(graphs.edge_pointer[graph : end + 1].diff())
+        source, target = graphs.edge_index[:, part].long() + first
+        torch.sub(potential[source], potential[target], out=field[part])
+        graph = end
     return graphs.with_values(nodes={"potential": potential}, edges={"field": field})

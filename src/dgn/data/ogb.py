@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from dgn.data.packed import PackedGraphs
-from dgn.data.sources import describe_files, make_once
+from dgn.data.places import describe_files, make_once
 
 COLUMNS = {  # of the files in raw/; None: one column per task
     "num-node-list": 1,

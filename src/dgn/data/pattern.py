@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from dgn.data.packed import PackedGraphs
-from dgn.data.sources import track
+from dgn.data.progress import progress_bar
 
 BLOCKS = 5
 SMALLEST, LARGEST = 5, 34  # nodes of a block, and of a pattern
@@ -56,8 +56,11 @@ def generate_pattern(patterns: int = PATTERNS, seed: int = SEED, progress: bool 
     if patterns < 1:
         raise ValueError(f"patterns: expected 1 or more, got {patterns}; the benchmark has 100")
     random = np.random.default_rng(seed)
-    rounds = track(range(patterns), "PATTERN graphs", progress)
-    drawn = [graph for _ in rounds for graph in _draw_instance(random)]
+    drawn: list[Planted] = []
+    with progress_bar("drawing PATTERN", patterns * sum(SPLIT), show=progress) as advance:
+        for _ in range(patterns):
+            drawn += _draw_instance(random)
+            advance(sum(SPLIT))
     split = np.tile(np.repeat(np.arange(3, dtype=np.uint8), SPLIT), patterns)
     return PackedGraphs(
         _pointer([len(graph.label) for graph in drawn]),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dgn.data.benchmarks import Benchmark, load_benchmark
 from dgn.data.directions import add_directions
-from dgn.data.sources import default_root
+from dgn.data.places import default_root
 from dgn.training.experiment import Experiment
 
 

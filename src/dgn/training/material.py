@@ -9,7 +9,7 @@ from dgn.aggregation import average_log_degree, make_plan
 from dgn.data.benchmarks import Benchmark
 from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
-from dgn.data.sources import default_root
+from dgn.data.places import default_root
 from dgn.data.store import Store
 from dgn.training.augment import is_active
 from dgn.training.devices import store_device
