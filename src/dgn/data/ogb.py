@@ -97,14 +97,20 @@ def read_table(file: Path, columns: int | None) -> Table:
         dtype = np.float32
         text = b"," + text + b","
         text = text.replace(b",,", b",nan,").replace(b",,", b",nan,")[1:-1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # text it cannot read: seen in the number of values
-        values = np.fromstring(text.decode("ascii", "replace"), dtype=dtype, sep=",")
-    if values.size != rows * width or (columns is not None and values.size and values.min() < 0):
-        raise ValueError(
-            f"{file}: expected {rows} rows of {width} numbers, got {values.size} numbers; download it again"
-        )
+    values = _numbers(text, dtype)
+    if values.size != rows * width or (columns is not None and values.min(initial=0) < 0):
+        raise ValueError(f"{file}: expected {rows} rows of {width} numbers, got something else; download it again")
     return values.reshape(rows, width)
+
+
+def _numbers(text: bytes, dtype: type[np.generic]) -> Table:
+    """Numbers between commas; none at all if one of them cannot be read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # how older NumPy says what newer raises
+            return np.fromstring(text.decode("ascii", "replace"), dtype=dtype, sep=",")
+    except (ValueError, DeprecationWarning):
+        return np.empty(0, dtype)
 
 
 def _check_rows(folder: Path, name: str, tables: dict[str, Table], rows: int, by: str) -> None:

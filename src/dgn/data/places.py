@@ -10,8 +10,6 @@ from pathlib import Path
 
 from dgn.data.packed import PackedGraphs
 
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError)  # what NumPy raises on a damaged .npz
-
 
 def default_root() -> Path:
     """The folder of downloaded and generated data: ``$DGN_CACHE``, or ``~/.cache/dgn``."""
@@ -29,13 +27,16 @@ def find_source(path: Path, names: Sequence[str]) -> Path | None:
 
 
 def read_source(path: Path, read: Callable[[Path], PackedGraphs] = PackedGraphs.load) -> PackedGraphs:
-    """Read a file and name it if it is damaged."""
-    try:
-        return read(path)
-    except BROKEN as problem:
-        raise ValueError(
-            f"{path}: expected a complete file of graphs, got {problem}; it is cut or damaged, copy it again"
-        ) from problem
+    """Read a file; an ``.npz`` that is cut or damaged is refused by name."""
+    if path.suffix == ".npz":
+        try:
+            with zipfile.ZipFile(path) as arrays:
+                damaged = arrays.testzip()
+        except (zipfile.BadZipFile, zlib.error, EOFError) as problem:
+            damaged = str(problem)
+        if damaged is not None:
+            raise ValueError(f"{path}: expected a complete file, got a damaged one ({damaged}); copy it again")
+    return read(path)
 
 
 def make_once(file: Path, source: str, make: Callable[[], PackedGraphs]) -> PackedGraphs:
