@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+ABOUT = "dgn"  # where the words about the tensors are
 NUMPY = ("node_ptr", "edge_ptr", "edge_index")  # what an .npz must hold
 
 
@@ -38,7 +39,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
     # Not the process number alone: two machines may share the folder.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        save_file(kept, unfinished, {**about, "checksum": digest(kept, about)})
+        # Under one name, since safetensors writes several in random order.
+        save_file(kept, unfinished, {ABOUT: json.dumps({**about, "checksum": digest(kept, about)}, sort_keys=True)})
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -48,9 +50,9 @@ def read_tensors(path: Path, kind: str, check: bool = True) -> tuple[dict[str, T
     """Map the tensors of a file into memory, with the words about them; refuse another ``format`` and any damage."""
     try:
         with safe_open(path, framework="pt") as file:
-            about = file.metadata() or {}
+            about = json.loads((file.metadata() or {}).get(ABOUT, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as problem:
+    except (SafetensorError, json.JSONDecodeError) as problem:
         raise ValueError(f"{path}: expected a file of {kind!r}, got {problem}; make it again") from problem
     if about.get("format") != kind:
         raise ValueError(f"{path}: expected format {kind!r}, got {about.get('format')!r}; make the file again")

@@ -178,7 +178,9 @@ class PackedGraphs:
 
     def save(self, path: str | Path) -> None:
         """Write one file, in full or not at all."""
-        write_tensors(Path(path), self._tensors(), {"format": FORMAT, "info": json.dumps(dict(self.info))})
+        write_tensors(
+            Path(path), self._tensors(), {"format": FORMAT, "info": json.dumps(dict(self.info), sort_keys=True)}
+        )
 
     @classmethod
     def load(cls, path: str | Path, check: bool = True) -> "PackedGraphs":
