@@ -63,7 +63,7 @@ def _both(pairs: list[tuple[int, int]], n: int) -> Edges:
 
 def ours(graphs: list[Edges], direct: bool) -> Found:
     """All graphs in one call, as a dataset is solved."""
-    DIRECTIONS.DIRECT_WORK = 0.0 if direct else float("inf")
+    DIRECTIONS.DIRECT_NODES = 0 if direct else float("inf")
     sizes = torch.tensor([n for _, n in graphs])
     shift = (sizes.cumsum(0) - sizes).tolist()
     joined = torch.cat([edges + offset for (edges, _), offset in zip(graphs, shift, strict=True)], dim=1)

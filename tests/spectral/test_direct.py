@@ -12,7 +12,7 @@ pytest.importorskip("numba", reason="Numba is not installed")
 import dgn
 from dgn import Graph
 from dgn.graph.components import components
-from dgn.spectral.direct import solve_direct
+from dgn.spectral.direct import Edges, solve_direct
 from dgn.spectral.laplacian import adjacency, normalized
 
 DIRECTIONS = sys.modules["dgn.spectral.directions"]  # the function of that name hides the module
@@ -24,16 +24,17 @@ GRAPHS = (
 
 @pytest.fixture(autouse=True)
 def _always_direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DIRECTIONS, "DIRECT_WORK", 0.0)
+    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
 
 
 def solved(graph: Graph, symmetric: bool, weight: torch.Tensor | None, count: int):
     matrix = adjacency(graph, weight)
     label = components(matrix)
     sizes = np.bincount(label)
-    trivial = np.sqrt(matrix.sum(axis=1)) if symmetric else np.ones(graph.num_nodes)
-    laplacian = normalized(matrix, "sym" if symmetric else None)
-    return laplacian.toarray(), label, sizes, solve_direct(laplacian, label, trivial, np.flatnonzero(sizes > 1), count)
+    laplacian = normalized(matrix, "sym" if symmetric else None).toarray()
+    values, vectors, degree = solve_direct(Edges.of(matrix), label, np.flatnonzero(sizes > 1), count, symmetric)
+    np.testing.assert_allclose(degree, matrix.sum(axis=1), rtol=1e-14)
+    return laplacian, label, sizes, (values, vectors)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -61,7 +62,7 @@ def test_values_residuals_and_orthogonality_are_exact_to_rounding(
 def test_directions_do_not_depend_on_the_solver(normalization, monkeypatch, build) -> None:
     graph = build("path 30 + grid 7 4 + star 9")
     direct = dgn.directions(graph, k=3, normalization=normalization)
-    monkeypatch.setattr(DIRECTIONS, "DIRECT_WORK", np.inf)
+    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
     dense = dgn.directions(graph, k=3, normalization=normalization)
     torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
     sure = (direct.sign_decided & ~direct.repeated())[direct.component]

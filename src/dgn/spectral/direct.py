@@ -1,53 +1,104 @@
-"""Eigenvectors of many small components (Numba): parallel over components, only the wanted vectors."""
+"""Eigenvectors of many small components (Numba): eight of one size at once, only the wanted vectors."""
+
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
+from torch import Tensor
 
-from dgn.graph.components import members
-from dgn.spectral.tridiagonal import lowest
+from dgn.graph import Graph
+from dgn.graph.components import Members, members
+from dgn.spectral.dense import check_lowest
+from dgn.spectral.direct_kernels import solve_tasks
+from dgn.spectral.forest import connected, sort_edges
+from dgn.spectral.lanes import LANES
+from dgn.spectral.laplacian import Normalization
+from dgn.spectral.sign_kernels import signs
+from dgn.spectral.spectrum import Spectrum, scale_by_degree
 from dgn.threads import for_chunks
 
+SIDE_BY_SIDE = 64  # nodes; up to here eight matrices fit into the cache, and are solved together
+
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Edges(NamedTuple):
+    """Edges from ``source`` to ``target`` [E]; ``weight`` [E], or empty where every edge has weight 1."""
+
+    source: Integers
+    target: Integers
+    weight: Array
+
+    @staticmethod
+    def of(adjacency: csr_array) -> "Edges":
+        """The entries of an adjacency matrix."""
+        entries = coo_array(adjacency)
+        row, column = entries.coords
+        return Edges(column.astype(np.int64), row.astype(np.int64), entries.data)
+
+
+def solve_edges(
+    graph: Graph, edge_weight: Tensor | None, count: int, normalization: Normalization, largest: int
+) -> Spectrum | None:
+    """The lowest pairs of all components and their signs, or nothing if one has more than ``largest`` nodes.
+
+    What :func:`dgn.directions` returns for such graphs, without a sparse matrix on the way.
+    """
+    source, target = np.ascontiguousarray(graph.edge_index.cpu().numpy())
+    weight = np.zeros(0) if edge_weight is None else edge_weight.detach().cpu().double().numpy()
+    edges = Edges(source, target, np.ascontiguousarray(weight))
+    component = connected(*edges, graph.num_nodes)
+    group = members(component)
+    if group.size.max(initial=0) > largest:
+        return None
+    several = np.flatnonzero(group.size > 1)
+    values, vectors, degree = solve_direct(edges, component, several, count, bool(normalization))
+    if normalization == "rw":
+        scale_by_degree(vectors, degree, component, group.size)
+    sign, decided = np.empty(values.shape), np.empty(values.shape, dtype=np.bool_)
+    arrays = *group[:3], vectors, degree, sign, decided
+    for_chunks(lambda first, last: signs(first, last, *arrays), len(values), 256)
+    return Spectrum(component, group.size, values, vectors, sign, decided)
 
 
 def solve_direct(
-    laplacian: csr_array, component: NDArray[np.int64], trivial: Array, chosen: NDArray[np.int64], count: int
-) -> tuple[Array, Array]:
-    """The lowest non-trivial eigenpairs of some components of a symmetric Laplacian.
+    edges: Edges, component: Integers, chosen: Integers, count: int, symmetric: bool
+) -> tuple[Array, Array, Array]:
+    r"""The lowest non-trivial eigenpairs of some components, straight from the edges.
 
-    ``trivial`` [N] is the vector of eigenvalue 0, of any length; ``chosen`` are the components to solve, of two or
-    more nodes each. Components do not see each other: the result has the same bits for any number of threads.
+    The matrix is D - A with :math:`A_{ij} = \max(W_{ij}, W_{ji})`, or with ``symmetric``
+    :math:`D^{-1/2} (D - A) D^{-1/2}` (:func:`dgn.laplacian`). ``chosen`` are the components to solve, of two or more
+    nodes each.
 
-    Returns values [components, count] and vectors [N, count], with NaN and 0 where there are none.
+    Components do not see each other: the result has the same bits for any number of threads, and alone or among
+    others.
+
+    ``component`` [N] numbers the component of each node. Returns values [C, count] and vectors [N, count], with NaN
+    and 0 where there are none, and the degree [N], 0 on components that were not chosen.
     """
-    size, start, nodes, place = members(component)
-    values = np.full((len(size), count), np.nan)
-    vectors = np.zeros((len(component), count))
-    matrix = csr_array(laplacian)
-    rows, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    arrays = rows, columns, matrix.data, nodes, place, start, size, trivial, chosen, values, vectors
-    for_chunks(lambda begin, end: _solve(begin, end, *arrays), len(chosen), 16)
-    return values, vectors
+    group, num_nodes = members(component), len(component)
+    values = np.full((len(group.size), count), np.nan)
+    vectors, degree = np.zeros((num_nodes, count)), np.zeros(num_nodes)
+    if len(chosen) == 0:
+        return values, vectors, degree
+    size, stride = group.size[chosen], np.zeros_like(group.size)
+    stride[chosen] = np.where(size <= SIDE_BY_SIDE, size, -(-size // LANES) * LANES)
+    by_component = sort_edges(*edges, component, group.place, stride)
+    order, begin = tasks(group, chosen)
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, int(size.max()) * count)
+    arrays = order, begin, *group[:3], *by_component, noise, symmetric, SIDE_BY_SIDE, values, vectors, degree
+    for_chunks(lambda first, last: solve_tasks(first, last, *arrays), len(begin) - 1, 4)
+    norm = 1.0 if symmetric else np.maximum.reduceat(degree[group.nodes], group.start)[chosen]
+    check_lowest(values[chosen, 0], 2 * norm)
+    return values, vectors, degree
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _solve(first, last, rows, columns, data, by_component, place, start, size, trivial, chosen, values, vectors):
-    for number in range(first, last):
-        member = chosen[number]
-        n = size[member]
-        nodes = by_component[start[member] : start[member] + n]
-        matrix = np.zeros((n, n))
-        constant = np.empty(n)
-        for a in range(n):
-            constant[a] = trivial[nodes[a]]
-            for entry in range(rows[nodes[a]], rows[nodes[a] + 1]):
-                matrix[a, place[columns[entry]]] = data[entry]
-        constant /= np.sqrt(np.dot(constant, constant))
-        found = min(values.shape[1], n - 1)
-        mine = np.empty((found + 1, n))
-        lowest(matrix, constant, values[member, :found], mine)
-        for a in range(n):
-            for q in range(found):
-                vectors[nodes[a], q] = mine[q + 1, a]
+def tasks(group: Members, chosen: Integers) -> tuple[Integers, Integers]:
+    """Components sorted by size, and where each task begins: up to eight of one size, or one that is larger."""
+    order = chosen[group.size[chosen].argsort(kind="stable")]
+    size = group.size[order]
+    rank = np.arange(len(order)) - size.searchsorted(size)
+    first = np.flatnonzero((rank % LANES == 0) | (size > SIDE_BY_SIDE))
+    return order, np.append(first, len(order))

@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
-from dgn.spectral.dense import Solution, check_lowest, solve_dense
+from dgn.spectral.dense import Solution, solve_dense
+from dgn.spectral.large import solve_large
 from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized, weighted_graph
 from dgn.spectral.sign import canonical_sign
-from dgn.spectral.sparse import GUARD, solve_sparse
+from dgn.spectral.sparse import GUARD
+from dgn.spectral.spectrum import Spectrum, scale_by_degree
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
-DIRECT_WORK = 2e8  # sum of cubed sizes; below, torch is done before Numba's kernels are loaded
+DIRECT_NODES = 10_000  # in small components; with fewer, torch is done before Numba's kernels are loaded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +64,34 @@ class Directions:
         mixed = torch.einsum("nk,nkl->nl", self.potential, rotation[self.component])
         return replace(self, potential=mixed, sign_decided=self.sign_decided & ~self.repeated(tolerance))
 
+    def update(
+        self,
+        edge_index: Any,
+        num_nodes: int | None = None,
+        normalization: Normalization = None,
+        edge_weight: Tensor | None = None,
+    ) -> "Directions":
+        """The directions after the graph has changed: those of the graph given here, found faster.
+
+        As :func:`directions` with the same arguments, to the same accuracy, but large components start from the
+        directions at hand. Edges may have come, gone or changed weight, components merged or split, and nodes been
+        added at the end. The fewer edges changed, the faster; small components are solved anew.
+
+        >>> path, cycle = torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        >>> directions(path, k=1).update(cycle).eigenvalues.round(decimals=6).tolist()
+        [[2.0]]
+        """
+        check_request(self.potential.size(1), normalization)
+        graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
+        added = graph.num_nodes - len(self.potential)
+        if added < 0:
+            raise ValueError(
+                f"edge_index: expected at least the {len(self.potential)} nodes whose directions are known, got "
+                f"{graph.num_nodes}; pass num_nodes, or call directions where nodes were removed"
+            )
+        start = np.pad(self.potential.double().cpu().numpy(), ((0, added), (0, 0)))
+        return _directions(graph, edge_weight, self.potential.size(1), normalization, start)
+
 
 def directions(
     edge_index: Any,
@@ -73,8 +104,8 @@ def directions(
 
     .. math:: L \phi_k = \lambda_k \phi_k, \qquad 0 < \lambda_1 \le \lambda_2 \le \dots
 
-    Each component is solved separately in float64: dense up to 300 nodes, by a block method on a sparse factorisation
-    above. Columns are orthonormal on each component; with ``"rw"`` in the inner product weighted by degree over mean
+    Each component is solved separately in float64: directly up to 300 nodes, by a block method on a sparse
+    factorisation above, which is exact up to 4000 nodes and approximate beyond. Columns are orthonormal on each component; with ``"rw"`` in the inner product weighted by degree over mean
     degree, :math:`\sum_i \frac{d_i}{\bar d} \phi_k(i) \phi_l(i)`, in which :math:`D^{-1} L` is symmetric.
 
     Laws:
@@ -98,19 +129,25 @@ def directions(
     """
     check_request(k, normalization)
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
-    matrix = adjacency(graph, edge_weight)
-    label = components(matrix)
-    sizes = np.bincount(label)
-    degree = np.asarray(matrix.sum(axis=1))
-    values, vectors = _solve(matrix, degree, label, sizes, k + 1, normalization)
-    sign, decided = canonical_sign(vectors, degree, label, len(sizes))
+    return _directions(graph, edge_weight, k, normalization, None)
+
+
+def _directions(
+    graph: Graph,
+    edge_weight: Tensor | None,
+    k: int,
+    normalization: Normalization,
+    start: NDArray[np.float64] | None,
+) -> Directions:
+    """Directions of a checked graph; large components start from the vectors ``start`` [N, k], if given."""
+    found = _spectrum(graph, edge_weight, k + 1, normalization, start)
     device = graph.edge_index.device
     return Directions(
-        potential=torch.from_numpy(vectors * sign[label])[:, :k].contiguous().to(device),
-        eigenvalues=torch.from_numpy(values)[:, :k].contiguous().to(device),
-        gap=torch.from_numpy(relative_gap(values, sizes)).to(device),
-        component=torch.from_numpy(label).to(device),
-        sign_decided=torch.from_numpy(decided)[:, :k].contiguous().to(device),
+        potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
+        eigenvalues=torch.from_numpy(found.values)[:, :k].contiguous().to(device),
+        gap=torch.from_numpy(relative_gap(found.values, found.sizes)).to(device),
+        component=torch.from_numpy(found.component).to(device),
+        sign_decided=torch.from_numpy(found.sign_decided)[:, :k].contiguous().to(device),
     )
 
 
@@ -121,6 +158,34 @@ def check_request(k: int, normalization: Normalization) -> None:
     check_option("normalization", normalization, NORMALIZATIONS)
 
 
+def _spectrum(
+    graph: Graph,
+    edge_weight: Tensor | None,
+    count: int,
+    normalization: Normalization,
+    start: NDArray[np.float64] | None,
+) -> Spectrum:
+    """The first ``count`` non-trivial pairs of all components, with their signs."""
+    if graph.num_nodes >= DIRECT_NODES and find_spec("numba") is not None:
+        from dgn.spectral.direct import solve_edges
+
+        found = solve_edges(graph, edge_weight, count, normalization, _largest_dense(count))
+        if found is not None:
+            return found
+    matrix = adjacency(graph, edge_weight)
+    label = components(matrix)
+    sizes = np.bincount(label)
+    degree = np.asarray(matrix.sum(axis=1))
+    values, vectors = _solve(matrix, degree, label, sizes, count, normalization, start)
+    if normalization == "rw":
+        scale_by_degree(vectors, degree, label, sizes)
+    return Spectrum(label, sizes, values, vectors, *canonical_sign(vectors, degree, label, len(sizes)))
+
+
+def _largest_dense(count: int) -> int:
+    return max(LARGEST_DENSE, 10 * (count + GUARD))
+
+
 def _solve(
     matrix: csr_array,
     degree: NDArray[np.float64],
@@ -128,41 +193,37 @@ def _solve(
     sizes: NDArray[np.int64],
     count: int,
     normalization: Normalization,
+    start: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Eigenvalues [C, count] and vectors [N, count] of all components, NaN and 0 where there are none."""
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
-    largest = max(LARGEST_DENSE, 10 * (count + GUARD))
-    values, vectors = _solve_small(symmetric, label, sizes, trivial, largest, count)
+    largest = _largest_dense(count)
+    values, vectors = _solve_small(matrix, symmetric, label, sizes, largest, count, bool(normalization))
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
         unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
-        pairs = solve_sparse(matrix[nodes, :][:, nodes], symmetric[nodes, :][:, nodes], unit, count)
+        mine = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
+        pairs = solve_large(matrix[nodes, :][:, nodes], symmetric[nodes, :][:, nodes], unit, count, mine)
         _store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
-    if normalization == "rw":
-        mean_degree = np.bincount(label, weights=degree) / np.maximum(sizes, 1)
-        connected = degree > 0
-        vectors[connected] *= np.sqrt(mean_degree[label] / np.where(connected, degree, 1))[connected, None]
     return values, vectors
 
 
 def _solve_small(
+    matrix: csr_array,
     symmetric: csr_array,
     label: NDArray[np.int64],
     sizes: NDArray[np.int64],
-    trivial: NDArray[np.float64],
     largest: int,
     count: int,
+    by_degree: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """All components of 2 to ``largest`` nodes: by the direct solver if it is there and the job is worth it."""
     small = np.flatnonzero((sizes > 1) & (sizes <= largest))
-    work = float((sizes[small].astype(np.float64) ** 3).sum())
-    if work >= DIRECT_WORK and find_spec("numba") is not None:
-        from dgn.spectral.direct import solve_direct
+    if sizes[small].sum() >= DIRECT_NODES and find_spec("numba") is not None:
+        from dgn.spectral.direct import Edges, solve_direct
 
-        values, vectors = solve_direct(symmetric, label, trivial, small, count)
-        check_lowest(values[small, 0], 2 * symmetric.diagonal().max(initial=0))
-        return values, vectors
+        return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
     values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
     for found in solve_dense(symmetric, label, largest, count):
         _store(found, values, vectors)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 UNDECIDED = 1e-8  # a moment this small, relative to the sum of the magnitudes of its terms, decides nothing
+NEARLY = 1 - 1e-6  # entries this close to the largest count as largest
 
 
 def canonical_sign(
@@ -68,7 +69,7 @@ def _sign_of_largest(
     """Sign of the first entry that is largest in magnitude up to rounding; 1 for a vector of zeros."""
     largest = np.zeros((num_components, vectors.shape[1]))
     np.maximum.at(largest, component, np.abs(vectors))
-    node, column = np.nonzero((np.abs(vectors) > (1 - 1e-6) * largest[component]) & (largest[component] > 0))
+    node, column = np.nonzero((np.abs(vectors) > NEARLY * largest[component]) & (largest[component] > 0))
     sign = np.ones_like(largest)
     # Reversed, so that the first of several candidates is written last and stays.
     sign[component[node[::-1]], column[::-1]] = np.sign(vectors[node[::-1], column[::-1]])
