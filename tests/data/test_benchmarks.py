@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from dgn.data import downloads
-from dgn.data.benchmarks import TASKS, load_benchmark
+from dgn.data.benchmarks import TASKS, load_benchmark, with_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.places import make_once
 from dgn.training.objectives import make_objective
@@ -45,6 +45,14 @@ def test_packed_graphs_are_taken_with_their_directions(tmp_path: Path) -> None:
     graphs = load_benchmark("zinc", path=write_zinc(tmp_path)).graphs
     graphs.with_values(nodes={"potential": torch.ones(5, 1)}).save(tmp_path / "mine.safetensors")
     assert "potential" in load_benchmark("zinc", path=tmp_path / "mine.safetensors").graphs.nodes
+
+
+def test_directions_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zinc = load_benchmark("zinc", path=write_zinc(tmp_path))
+    found = with_directions(zinc, k=2, root=tmp_path).graphs
+    assert found.nodes["potential"].shape == (5, 2)
+    monkeypatch.setattr("dgn.data.chunks.directions", None)  # the second time they are read
+    assert with_directions(zinc, k=2, root=tmp_path).graphs.checksum() == found.checksum()
 
 
 def test_digits_are_grids_with_coordinates() -> None:

@@ -1,14 +1,16 @@
 """The benchmarks of directional graph networks, by name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from dgn.data.coordinates import add_coordinates
+from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root, describe_files, find_source, make_once, read_source
 from dgn.graph.checks import check_option
+from dgn.spectral.laplacian import Normalization
 
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
@@ -59,6 +61,7 @@ TASKS = {
     ),
     "digits": Task("classification", "accuracy", 10, None, None, True, ()),
 }
+MADE_HERE = ("pattern", "digits")  # need no file
 NOTES = {
     "zinc12k.npz": "ZINC-12k, resampled train",
     "cifar10_sp.npz": "superpixels recomputed from the images",
@@ -88,7 +91,7 @@ def load_benchmark(
     check_option("benchmark", name, tuple(TASKS))
     task, root = TASKS[name], Path(root) if root is not None else default_root()
     found = None if path is None else find_source(Path(path), task.files)
-    if path is not None and found is None and name not in ("pattern", "digits"):
+    if path is not None and found is None and name not in MADE_HERE:
         raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
     graphs = _load(name, found, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
     if task.coordinates and "field" not in graphs.edges:
@@ -109,32 +112,56 @@ def load_benchmark(
     return benchmark
 
 
+def with_directions(
+    benchmark: Benchmark,
+    k: int,
+    normalization: Normalization = None,
+    root: str | Path | None = None,
+    progress: bool = False,
+) -> Benchmark:
+    """The benchmark with ``k`` Laplacian directions, computed on first use and kept in ``root``.
+
+    Graphs with coordinates have their field already and come back as they are.
+
+    >>> digits = load_benchmark("digits")
+    >>> with_directions(digits, k=2) is digits
+    True
+    """
+    if benchmark.coordinates:
+        return benchmark
+    cache = (Path(root) if root is not None else default_root()) / "directions"
+    return replace(benchmark, graphs=add_directions(benchmark.graphs, k, normalization, cache=cache, progress=progress))
+
+
 def _load(name: str, found: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
     kept = root / f"{name}.safetensors"
+    if name == "cifar10" and found is not None and found.suffix == ".npz":
+        return _load_superpixels(found, root, device, progress)
+    if found is not None and found.is_file():
+        return read_source(found)
     if name == "digits":
         from dgn.data.digits import load_digits
 
         return load_digits()
-    if name in ("molhiv", "molpcba") and (found is None or found.is_dir()):
-        from dgn.data.ogb import load_ogb
-
-        return load_ogb(name, found, root, progress)
-    if name == "cifar10" and found is not None and found.name == "cifar10_sp.npz":
-        from dgn.data.cifar10 import load_superpixels
-
-        source = f"superpixels 1 of {describe_files([found])}"
-        return make_once(
-            kept, source, lambda: read_source(found, lambda file: load_superpixels(file, device, progress))
-        )
-    if found is not None:
-        return read_source(found)
     if name == "pattern":
         from dgn.data.pattern import SOURCE, generate_pattern
 
         return make_once(kept, SOURCE, lambda: generate_pattern(progress=progress))
+    if name in ("molhiv", "molpcba"):
+        from dgn.data.ogb import load_ogb
+
+        return load_ogb(name, found, root)
     from dgn.data.downloads import SOURCES, download
 
     return make_once(kept, SOURCES[name], lambda: download(name, root))
+
+
+def _load_superpixels(file: Path, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
+    from dgn.data.cifar10 import load_superpixels
+
+    # Under a name of its own: it must not stand for the official graphs.
+    kept, source = root / "cifar10-superpixels.safetensors", f"superpixels 1 of {describe_files([file])}"
+    return make_once(kept, source, lambda: read_source(file, lambda path: load_superpixels(path, device, progress)))
 
 
 def _check(benchmark: Benchmark) -> None:

@@ -29,7 +29,7 @@ PLACES = {
 Table = NDArray[Any]
 
 
-def load_ogb(name: str, folder: Path | None, root: Path, progress: bool = False) -> PackedGraphs:  # noqa: ARG001
+def load_ogb(name: str, folder: Path | None, root: Path) -> PackedGraphs:
     """ "molhiv" or "molpcba" from a folder as OGB lays it out; read once, then packed in ``root``."""
     kept = root / f"{name}.safetensors"
     folder = folder or root / f"ogbg_{name}"
