@@ -39,9 +39,11 @@ def integers(name: str, values: Any) -> Array:
 def edge_pairs(name: str, column: Any) -> tuple[Array, Array]:
     """A column of pairs of lists as ``edge_index`` [2, E] and the number of edges in each row."""
     outer, pairs = flat_lists(name, column)
-    ends, count = flat_lists(name, outer) if len(pairs) else (outer, pairs)
-    if (pairs != 2).any() or (count[0::2] != count[1::2]).any():
-        wrong = (pairs != 2) if (pairs != 2).any() else count[0::2] != count[1::2]
+    ends, count = flat_lists(name, outer)
+    wrong = pairs != 2
+    if not wrong.any():
+        wrong = count[0::2] != count[1::2]
+    if wrong.any():
         raise ValueError(
             f"{name}: expected two lists of equal length, the sources and the targets, got others in row "
             f"{int(np.flatnonzero(wrong)[0])}; store the transpose of a list of pairs"

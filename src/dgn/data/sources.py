@@ -106,13 +106,19 @@ def _write(out: Path, tables: Iterable[Any]) -> None:
 def _read_pyg(path: Path) -> Iterator[Any]:
     import torch
     from torch_geometric.data import InMemoryDataset
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
 
     if not path.exists():
         raise FileNotFoundError(f"{path}: expected a file of PyG, found nothing; check the path")
     try:
-        content = torch.load(path, weights_only=True)  # a file that could run code is refused
+        with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+            content = torch.load(path, weights_only=True)
     except UnpicklingError as problem:
-        raise ValueError(f"{path}: expected a dataset or list of Data saved by PyG, got {problem}") from problem
+        raise ValueError(
+            f"{path}: expected a processed dataset or a list of Data, got what could run code when it is read; read it "
+            "yourself and give it to PackedGraphs.from_data"
+        ) from problem
     if isinstance(content, list):
         return iter(content)
     dataset = InMemoryDataset()

@@ -1,0 +1,44 @@
+"""Files of PyG, and names of files."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
+
+from dgn.data import PackedGraphs
+from dgn.data.sources import directions_of_file, load_graphs
+
+
+@pytest.fixture
+def data(small: PackedGraphs) -> list[Data]:
+    return [small[number] for number in range(len(small))]
+
+
+def test_a_list_of_data(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
+    torch.save(data, tmp_path / "list.pt")
+    assert load_graphs(tmp_path / "list.pt").checksum() == small.checksum()
+
+
+def test_a_processed_dataset(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
+    InMemoryDataset.save(data, str(tmp_path / "data.pt"))
+    assert load_graphs(tmp_path / "data.pt").checksum() == small.checksum()
+
+
+def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
+    torch.save([Path("a")], tmp_path / "code.pt")
+    with pytest.raises(ValueError, match="expected a processed dataset or a list of Data"):
+        load_graphs(tmp_path / "code.pt")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "graphs"])
+def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected a file called .safetensors, .npz, .parquet or .pt"):
+        load_graphs(tmp_path / name)
+    with pytest.raises(ValueError, match=r"expected a file called .safetensors or .parquet"):
+        directions_of_file(tmp_path / "in.npz", tmp_path / name)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none.pt: .* check the path"):
+        load_graphs(tmp_path / "none.pt")
