@@ -1,8 +1,9 @@
 """What is seen while training: a line for each seed, kept up to date."""
 
+import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -87,11 +88,16 @@ def as_time(seconds: float) -> str:
 
 
 def print_table(console: Console, table: "TextTable") -> None:
-    """A table of the reports on the terminal."""
-    drawn = Table(title=table.title or None, title_justify="left")
+    """A table of the reports on the terminal: words to the left, numbers to the right."""
+    drawn = Table(title=table.title or None, title_justify="left", show_header=any(table.header))
     for number, name in enumerate(table.header):
-        left: Any = "left" if number == 0 else "right"
-        drawn.add_column(name, justify=left)
+        words = number == 0 or any(row[number][:1].isalpha() for row in table.rows)
+        drawn.add_column(name, justify="left" if words else "right")
     for row in table.rows:
         drawn.add_row(*row)
     console.print(drawn)
+
+
+def make_console() -> Console:
+    """The terminal of the first process; others that ``torchrun`` started say nothing."""
+    return Console(quiet=os.environ.get("RANK", "0") != "0")

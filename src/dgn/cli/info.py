@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from dgn.cli.display import print_table
+from dgn.cli.display import make_console, print_table
 
 if TYPE_CHECKING:
     from dgn.nn import DGN
@@ -22,14 +21,14 @@ def command(
     """Show the network of an experiment, its size, its data and what the paper scored."""
     from dgn.training.experiment import load_experiment
 
-    console = Console()
+    console = make_console()
     if experiment is None:
         print_table(console, list_experiments())
         console.print("dgn info EXPERIMENT shows one, dgn train EXPERIMENT trains it", highlight=False)
         return
     one = load_experiment(experiment, change or ())
     print_table(console, describe(one))
-    console.print(str(_network(one)), highlight=False, markup=False)
+    console.print(str(_network(one)), highlight=False, markup=False, soft_wrap=True)
 
 
 def list_experiments() -> "Table":
@@ -45,7 +44,6 @@ def list_experiments() -> "Table":
 
 def describe(experiment: "Experiment") -> "Table":
     """What an experiment is, in two columns."""
-    from dgn.data.benchmarks import TASKS
     from dgn.reports.scores import main_metric, published_score
     from dgn.reports.tables import Table
     from dgn.training.build import count_parameters
@@ -54,26 +52,42 @@ def describe(experiment: "Experiment") -> "Table":
     count = f"{count_parameters(_network(experiment)):,}"
     if published is not None and published.parameters is not None:
         count += f" (paper: {published.parameters:,})"
-    task = TASKS[experiment.data.dataset]
-    field = "coordinates" if task.coordinates else f"{experiment.num_directions} eigenvectors"
     rows = {
-        "data": f"{experiment.data.dataset}: {task.objective}, {task.targets} target(s), field of {field}",
+        "data": _data(experiment),
         "aggregators": ", ".join(network.aggregators),
         "scalers": ", ".join(network.scalers),
-        "network": f"{network.message}, {network.layers} layers of width {network.hidden}"
-        + (f" (last {network.last})" if network.last else "")
-        + (f", {network.towers} towers" if network.towers > 1 else "")
-        + (f", edge features of width {network.edge_dim}" if network.edge_dim else ""),
+        "network": _layers(experiment),
         "readout": network.readout,
         "parameters": count,
-        "training": f"batches of {training.batch_size}, up to {training.epochs} epochs, learning rate "
+        "training": f"batches of {training.batch_size}, at most {training.epochs} epochs, learning rate "
         f"{training.learning_rate:g}, {training.schedule}, weight decay {training.weight_decay:g}",
         "seeds": ", ".join(map(str, training.seeds)),
-        f"paper, test {main_metric(experiment)}": published_score(experiment),
     }
+    if published is not None:
+        rows["paper"] = f"test {main_metric(experiment)} {published_score(experiment)}"
     if published is not None and published.assumed:
         rows["not published, chosen here"] = ", ".join(published.assumed)
     return Table(experiment.name, ("", ""), tuple(rows.items()))
+
+
+def _data(experiment: "Experiment") -> str:
+    from dgn.data.benchmarks import TASKS
+
+    task, directions = TASKS[experiment.data.dataset], experiment.num_directions
+    field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
+    kind = "coordinates" if task.coordinates else "eigenvectors"
+    return f"{experiment.data.dataset}: {task.objective}, {field}{f' ({kind})' if directions else ''}"
+
+
+def _layers(experiment: "Experiment") -> str:
+    network = experiment.network
+    parts = [f"{network.message}, {network.layers} layers of width {network.hidden}"]
+    parts += [f"the last of width {network.last}"] if network.last else []
+    parts += [f"{network.towers} towers"] if network.towers > 1 else []
+    parts += [f"edge features of width {network.edge_dim}"] if network.edge_dim else []
+    parts += [f"{network.positional} potential(s) added to the input"] if network.positional else []
+    parts += ["a virtual node"] if network.virtual_node else []
+    return ", ".join(parts)
 
 
 def _network(experiment: "Experiment") -> "DGN":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dgn.cli.display import as_time, print_table
+from dgn.cli.display import as_time, make_console, print_table
 from dgn.cli.errors import say_error
 from dgn.cli.running import STOPPED, read_seeds, run_seeds
 
@@ -43,7 +43,7 @@ def command(
         changes.append(f"training.seeds={chosen}")
     wanted = [row.strip() for row in rows.split(",")] if rows else []
     experiments = [load_experiment(cell.name, changes) for cell in cells(table, dataset, wanted)]
-    code = run_cells(Console(), experiments, out, device)
+    code = run_cells(make_console(), experiments, out, device)
     if code:
         raise typer.Exit(code)
 

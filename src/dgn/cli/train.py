@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dgn.cli.display import print_table
+from dgn.cli.display import make_console, print_table
 from dgn.cli.running import read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def command(
     chosen = read_seeds(seeds)
     if chosen is not None:
         changes.append(f"training.seeds={chosen}")
-    console = Console()
+    console = make_console()
     if experiment is None or experiment == "digits":
         variants = {name: load_experiment(f"digits/{name}", changes) for name in DIGITS}
         train_digits(console, variants, out or Path("runs") / "digits", device)

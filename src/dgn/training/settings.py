@@ -18,7 +18,7 @@ class DataSettings:
     directions: int | None = setting(
         "how many eigenvectors to compute; none: as many as the network needs", None, least=0
     )
-    normalization: Literal["rw", "sym"] | None = setting("of the Laplacian; none: L = D - A", None)
+    normalization: Literal["rw", "sym"] | None = setting("of the Laplacian (none: L = D - A)", None)
     train_fraction: float = setting("train on the first part of the training graphs", 1.0, above=0, most=1)
 
     def __post_init__(self) -> None:
@@ -89,9 +89,9 @@ class TrainingSettings:
     warmup: int = setting("cosine: epochs of linear growth at the start", 0, least=0)
     metric: (
         Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
-    ) = setting("the score that counts; none: that of the benchmark", None)
+    ) = setting("the score that counts (none: that of the benchmark)", None)
     monitor: Literal["loss", "metric"] = setting("what the plateau watches on the validation graphs", "loss")
-    report: Literal["last", "best"] = setting("the model that counts: of the last or of the best epoch", "last")
+    report: Literal["last", "best"] = setting("the epoch whose model counts", "last")
     seeds: tuple[int, ...] = setting("one run for each", (41, 95, 12, 35))
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] = setting("of the arithmetic", "32-true")
 
@@ -129,7 +129,7 @@ class Published:
     deviation: float | None = setting("standard deviation over the seeds", None, least=0)
     parameters: int | None = setting("number of parameters", None, least=1)
     seeds: int | None = setting("number of runs", None, least=1)
-    table: Literal["table1", "table2"] | None = setting("where it stands", None)
+    table: Literal["table1", "table2"] | None = setting("of the paper", None)
     assumed: tuple[str, ...] = setting("settings that nobody published, chosen here", ())
 
     def __post_init__(self) -> None:

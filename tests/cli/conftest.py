@@ -1,0 +1,70 @@
+"""The command line with a training loop that only pretends."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dgn.cli import make_app
+from dgn.training.errors import DivergedError
+from dgn.training.experiment import Experiment
+from dgn.training.run import EpochReport, RunResult
+
+Invoke = Callable[..., Result]
+EPOCHS = 2
+
+
+class PretendedTraining:
+    """Scores follow from the seed; ``calls`` are the names and seeds asked for; ``failing`` is a seed that diverges."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[int]]] = []
+        self.failing: int | None = None
+        self.interrupt = False
+
+    def __call__(
+        self, experiment: Experiment, benchmark: Any, seeds: Sequence[int], out: Path, device: str,
+        on_epoch: Callable[[EpochReport], None], on_resume: Callable[[str], None],
+    ) -> list[RunResult]:  # fmt: skip
+        self.calls.append((experiment.name, list(seeds)))
+        assert device == "cpu"
+        for seed in seeds:
+            if (out / f"seed-{seed}").exists():
+                on_resume(f"seed {seed}: going on")
+            (out / f"seed-{seed}").mkdir(exist_ok=True)
+        if self.interrupt:
+            raise KeyboardInterrupt
+        results = [self.result(seed, benchmark.metric, on_epoch) for seed in seeds if seed != self.failing]
+        if self.failing in seeds:
+            raise DivergedError("loss: expected a number, got nan", results)
+        return results
+
+    @staticmethod
+    def result(seed: int, metric: str, on_epoch: Callable[[EpochReport], None]) -> RunResult:
+        history: list[dict[str, float]] = []
+        for epoch in range(1, EPOCHS + 1):
+            on_epoch(EpochReport(seed, epoch, EPOCHS, 1e-3, 1 / epoch, 2 / epoch, {metric: 0.5}, float(epoch), 100.0))
+            history.append({"epoch": epoch, "train_loss": 1 / epoch, "val_loss": 2 / epoch, metric: 0.5})
+        metrics = {split: {metric: seed / 100} for split in ("train", "val", "test")}
+        return RunResult(seed, 1234, EPOCHS, 20, 3.0, "all epochs done", metrics, history, "cpu")
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> PretendedTraining:
+    """No training, and no dataset but the digits."""
+    pretended = PretendedTraining()
+    monkeypatch.setattr("dgn.training.loop.train", pretended)
+    zinc = SimpleNamespace(metric="mae", note="made up")
+    monkeypatch.setattr("dgn.training.load.load_graphs", lambda *_: zinc)
+    return pretended
+
+
+@pytest.fixture
+def dgn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Run a command in an empty folder, on a terminal wide enough for every line."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    return lambda *arguments: CliRunner().invoke(make_app(), arguments)

@@ -1,0 +1,47 @@
+"""The display of training."""
+
+import io
+
+from rich.console import Console
+
+from dgn.cli.display import Display, print_table
+from dgn.reports.tables import Table
+from dgn.training.run import EpochReport
+
+
+def report(epoch: int, seed: int = 41, epochs: int = 100) -> EpochReport:
+    return EpochReport(seed, epoch, epochs, 1e-3, 0.5, 0.25, {"mae": 0.125}, 2.0 * epoch, 12345.6)
+
+
+def test_a_log_gets_a_line_now_and_then() -> None:
+    text = io.StringIO()
+    with Display(Console(file=text, width=200), "mae", early=True) as display:
+        for epoch in range(1, 101):
+            display.update(report(epoch))
+    lines = text.getvalue().splitlines()
+    assert len(lines) == 11  # the first, and every tenth
+    assert lines[1] == (
+        "seed 41, epoch 10/100, loss 0.5000, val loss 0.2500, val mae 0.1250, lr 1.0e-03, graphs/s 12,346, "
+        "time left at most 3:00"
+    )
+    assert lines[-1].endswith("time left 0:00")
+
+
+def test_a_terminal_gets_a_row_for_each_seed() -> None:
+    text = io.StringIO()
+    with Display(Console(file=text, width=120, force_terminal=True), "mae", early=False) as display:
+        display.update(report(1))
+        display.update(report(2, seed=12))
+        rows = display.render().row_count
+        shown = text.getvalue()
+    assert rows == 2
+    assert "2/100" in shown
+    assert "at most" not in shown
+
+
+def test_words_stand_left_and_numbers_right() -> None:
+    text = io.StringIO()
+    print_table(Console(file=text, width=60), Table("", ("run", "score"), (("a", "1"), ("b", "10.5"))))
+    assert "│ a   │     1 │" in text.getvalue()
+    print_table(Console(file=text, width=60), Table("", ("run", "kind"), (("a", "x"), ("b", "longer"))))
+    assert "│ a   │ x      │" in text.getvalue()

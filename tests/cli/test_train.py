@@ -1,0 +1,119 @@
+"""``dgn train``: the run folder, coming back to it, and the embedded default."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+
+def test_a_run_leaves_its_folder_and_shows_the_paper(dgn: Any, training: Any, tmp_path: Path) -> None:
+    done = dgn("train", "zinc/tuned", "--seeds", "41,95", "--device", "cpu", "--set", "training.epochs=2")
+    assert done.exit_code == 0, done.output
+    assert training.calls == [("zinc/tuned", [41, 95])]
+    assert "seed 41, epoch 1/2, loss 1.0000" in done.output
+    assert "0.680 ± 0.382" in done.output
+    assert "0.168 ± 0.003" in done.output
+    assert "made up" in done.output
+    folder = tmp_path / "runs" / "zinc" / "tuned"
+    assert {path.name for path in folder.iterdir()} == {
+        "experiment.yaml", "results.md", "curves.png", "seed-41", "seed-95",
+    }  # fmt: skip
+    assert yaml.safe_load((folder / "experiment.yaml").read_text())["training"]["epochs"] == 2
+    result = json.loads((folder / "seed-95" / "result.json").read_text())
+    assert result["metrics"]["test"] == {"mae": 0.95}
+    assert result["data"] == "made up"
+    assert (folder / "seed-41" / "metrics.csv").read_text().splitlines()[0] == "epoch,train_loss,val_loss,mae"
+    assert "| 41 | 0.410 | 0.410 | 2 | 3 |" in (folder / "results.md").read_text()
+
+
+def test_finished_seeds_are_not_trained_again(dgn: Any, training: Any) -> None:
+    run = ("train", "zinc/tuned", "--out", "here", "--device", "cpu", "--seeds")
+    dgn(*run, "41")
+    again = dgn(*run, "41,95")
+    assert training.calls == [("zinc/tuned", [41]), ("zinc/tuned", [95])]
+    assert "zinc/tuned in here: finished: seed 41; new: seed 95" in again.output
+    assert "0.680 ± 0.382" in again.output
+    assert dgn(*run, "95").exit_code == 0
+    assert len(training.calls) == 2
+
+
+def test_an_interrupted_run_says_how_to_go_on(dgn: Any, training: Any) -> None:
+    run = ("train", "zinc/tuned", "--out", "here", "--device", "cpu", "--seeds", "41")
+    training.interrupt = True
+    stopped = dgn(*run)
+    assert stopped.exit_code == 130
+    assert "the same command goes on from there" in stopped.output
+    training.interrupt = False
+    resumed = dgn(*run).output
+    assert "resuming: seed 41" in resumed
+    assert "seed 41: going on" in resumed
+
+
+def test_what_finished_beside_a_failure_is_kept(dgn: Any, training: Any) -> None:
+    training.failing = 95
+    failed = dgn("train", "zinc/tuned", "--out", "here", "--device", "cpu", "--seeds", "41,95")
+    assert failed.exit_code == 1
+    assert "Error: loss: expected a number, got nan" in failed.stderr
+    assert Path("here/seed-41/result.json").exists()
+    assert not Path("here/seed-95/result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["zinc/tunned"], "did you mean 'zinc/tuned'?"),
+        (["zinc/tuned", "--set", "training.epoch=3"], "did you mean 'epochs'?"),
+        (["zinc/tuned", "--seeds", "41;95"], "--seeds: expected different whole numbers"),
+        (["zinc/tuned", "--seeds", "4,4"], "--seeds: expected different whole numbers"),
+        (["none.yaml"], "none.yaml: expected a YAML file"),
+    ],
+)
+def test_wrong_arguments_end_with_one_line(dgn: Any, training: Any, arguments: list[str], message: str) -> None:
+    ended = dgn("train", *arguments)
+    assert ended.exit_code == 1
+    assert message in ended.stderr
+    assert not training.calls
+    assert not Path("runs").exists()
+
+
+def test_other_settings_in_the_same_folder_are_refused(dgn: Any, training: Any) -> None:
+    run = ("train", "zinc/tuned", "--out", "here", "--device", "cpu", "--seeds", "41")
+    dgn(*run)
+    refused = dgn(*run, "--set", "network.dropout=0.5", "--data", "elsewhere")
+    assert refused.exit_code == 1
+    assert "differs in data.path, network.dropout; choose another with --out" in refused.stderr
+    assert len(training.calls) == 1
+
+
+def test_the_default_compares_networks_on_digits(dgn: Any, training: Any, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    done = dgn("train", "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    names = ["mean", "av", "dx", "dx-signed"]
+    assert training.calls == [(f"digits/{name}", [41]) for name in names]
+    folder = tmp_path / "runs" / "digits"
+    assert {path.name for path in folder.iterdir()} == {*names, "results.md", "curves.png", "digits.png"}
+    assert (folder / "digits.png").read_bytes().startswith(b"\x89PNG")
+    rows = (folder / "results.md").read_text().splitlines()
+    assert rows[-1] == "| dx-signed | mean, dx1-signed, dx2-signed | 1,234 | 41.00 | 3 |"
+
+
+def test_the_real_loop_fills_the_folder(dgn: Any, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on a busy machine, threads that wait for each other make small batches slow
+    settings = ["training.epochs=2", "data.train_fraction=0.05", "network.hidden=8"]
+    changes = [part for setting in settings for part in ("--set", setting)]
+    done = dgn("train", "digits/dx", *changes, "--seeds", "1,2", "--out", "here", "--device", "cpu")
+    torch.set_num_threads(threads)
+    assert done.exit_code == 0, done.output
+    for seed in (1, 2):
+        folder = tmp_path / "here" / f"seed-{seed}"
+        assert {path.name for path in folder.iterdir()} >= {"result.json", "metrics.csv", "model.safetensors"}
+        told = json.loads((folder / "result.json").read_text())
+        assert (told["epochs"], told["seed"]) == (2, seed)
+        assert set(told["metrics"]) == {"train", "val", "test"}
+        assert len((folder / "metrics.csv").read_text().splitlines()) == 3
