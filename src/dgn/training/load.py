@@ -1,10 +1,6 @@
 """The graphs of an experiment, with the directions that its network reads."""
 
-from dataclasses import replace
-
-from dgn.data.benchmarks import Benchmark, load_benchmark
-from dgn.data.directions import add_directions
-from dgn.data.places import default_root
+from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions
 from dgn.training.experiment import Experiment
 
 
@@ -19,9 +15,6 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     """
     data = experiment.data
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
-    if benchmark.coordinates or not experiment.num_directions:
+    if not experiment.num_directions:
         return benchmark
-    cache = default_root() / "directions"
-    k = experiment.num_directions
-    graphs = add_directions(benchmark.graphs, k, data.normalization, cache=cache, progress=progress)
-    return replace(benchmark, graphs=graphs)
+    return with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
