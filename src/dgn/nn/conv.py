@@ -1,7 +1,7 @@
 """The directional graph convolution."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -9,12 +9,34 @@ from torch import Tensor, nn
 from dgn.aggregation import BACKENDS, SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
+from dgn.nn.bias import add_bias
 from dgn.nn.edges import EdgeTable
 from dgn.nn.inputs import read_bipartite, read_graph
-from dgn.nn.linear import TowerLinear, per_tower
+from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
 from dgn.nn.parameters import reset
 
 Features = Tensor | tuple[Tensor, Tensor]
+
+
+class Products(NamedTuple):
+    """A convolution before its last sum over scalers: what :func:`combine` adds up.
+
+    Shapes:
+        ``every`` [N, T, S, out / T], ``own`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias`` [T, out / T].
+    """
+
+    every: Tensor
+    own: Tensor | None
+    scale: Tensor | None
+    bias: Tensor
+
+
+def combine(products: Products) -> Tensor:
+    r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
+    every, own, scale, bias = products
+    scaled = every if scale is None else every * scale[:, None, :, None]
+    out = (scaled.sum(dim=2) + bias.to(every.dtype)).flatten(1)
+    return out if own is None else out + own
 
 
 class DGNConv(nn.Module):
@@ -74,9 +96,9 @@ class DGNConv(nn.Module):
         if isinstance(message, nn.Module):
             self.message = message
         elif message == "complex":
-            self.message = TowerLinear(2 * width + (edge_dim or 0), width, towers)
-        own = 0 if self.message is None else 1
-        self.update = TowerLinear((own + len(scalers) * len(self.plan)) * width, out_channels // towers, towers)
+            self.message = MessageLinear(width, edge_dim or 0, towers)
+        own = 0 if self.message is None else width
+        self.update = UpdateLinear(own, len(self.plan) * width, len(scalers), out_channels // towers, towers)
 
     def reset_parameters(self) -> None:
         reset((self.message, self.update))
@@ -100,37 +122,43 @@ class DGNConv(nn.Module):
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph)
+        return combine(self.products(x, graph, weights, edge_attr))
+
+    def products(
+        self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
+    ) -> "Products":
+        """The convolution up to its last sum, for those who go on with that sum themselves."""
         messages = self._messages(x, graph, edge_attr)
-        return self._update(x, aggregate(self.plan, messages, weights, graph, self.backend), graph)
+        aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
+        n, width = x.size(0), self.in_channels // self.towers
+        by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
+        stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
+        every = per_tower(stacked, self.update.scaled)
+        own = None if self.update.own is None else per_tower(x.view(n, self.towers, width), self.update.own)
+        scale = None if self.scalers == ("identity",) else self._scalers(graph, x.dtype)
+        shape = n, self.towers, len(self.scalers), self.out_channels // self.towers
+        return Products(every.view(shape), None if own is None else own.flatten(1), scale, self.update.bias)
 
     def _messages(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         self._check_edges(edge_attr, graph)
         if self.message is None:
             return Messages(source=x)
         node = x if self.derivative == "authors" else None
-        if not isinstance(self.message, TowerLinear):
+        if not isinstance(self.message, MessageLinear):
             return self._general(x, graph, edge_attr)
-        width = self.in_channels // self.towers
-        of_source, of_target, of_edge = torch.split(self.message.weight, [width, width, self.edge_dim or 0], dim=2)
-        source, target = self._ends(x, of_source, of_target)
-        if edge_attr is None:
+        source, target = self._ends(x, self.message)
+        if edge_attr is None or self.message.edge is None:
             return Messages(source, target, node=node)
         table = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        table = (table @ of_edge.reshape(self.in_channels, self.edge_dim or 0).T).to(x.dtype)
+        table = (table @ self.message.edge.flatten(0, 1).T).to(x.dtype)
         row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
         return Messages(source, target, table, row, node)
 
-    def _ends(self, x: Tensor, of_source: Tensor, of_target: Tensor) -> tuple[Tensor, Tensor]:
+    def _ends(self, x: Tensor, message: MessageLinear) -> tuple[Tensor, Tensor]:
         """The parts of linear messages that belong to their ends, from one product."""
-        assert isinstance(self.message, TowerLinear)
-        n, width = x.size(0), self.in_channels // self.towers
-        if self.towers == 1:
-            bias = nn.functional.pad(self.message.bias[0], (width, 0))
-            both = nn.functional.linear(x, torch.cat([of_source[0], of_target[0]]), bias)
-            return both[:, :width], both[:, width:]
-        towers = x.view(n, self.towers, width)
-        source, target = per_tower(towers, of_source), per_tower(towers, of_target) + self.message.bias
-        return source.reshape(x.shape), target.reshape(x.shape)
+        width = self.in_channels // self.towers
+        source, target = per_tower(x.view(x.size(0), self.towers, width), message.ends).chunk(2, dim=2)
+        return source.reshape(x.shape), add_bias(target.reshape(x.shape), message.bias.flatten())
 
     def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """Messages of any module, built edge by edge."""
@@ -154,21 +182,6 @@ class DGNConv(nn.Module):
             return Messages(table=built, node=x)
         nothing = [x.new_zeros(x.size(0), self.edge_dim)] if self.edge_dim else []
         return Messages(table=built, node=self.message(torch.cat([x, x, *nothing], dim=1)))
-
-    def _update(self, x: Tensor, aggregated: Tensor, graph: Graph) -> Tensor:
-        n, width, scalers = x.size(0), self.in_channels // self.towers, len(self.scalers)
-        wide = len(self.plan) * width
-        stacked = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2).reshape(n, self.towers, wide)
-        own = self.update.weight.size(2) - scalers * wide
-        of_node, of_scaled = torch.split(self.update.weight, [own, scalers * wide], dim=2)
-        scaled = of_scaled.reshape(self.towers, -1, scalers, wide).transpose(1, 2).flatten(1, 2)
-        every = per_tower(stacked, scaled).view(n, self.towers, scalers, self.out_channels // self.towers)
-        if self.scalers != ("identity",):
-            every = every * self._scalers(graph, x.dtype)[:, None, :, None]
-        out = every.sum(dim=2) + self.update.bias.to(x.dtype)
-        if own:
-            out = out + per_tower(x.view(n, self.towers, width), of_node)
-        return out.reshape(n, self.out_channels)
 
     def _scalers(self, graph: Graph, dtype: torch.dtype) -> Tensor:
         """The degree scalers of a graph, made once for all layers that agree on them."""
@@ -237,7 +250,7 @@ class DGNConv(nn.Module):
             )
 
     def __repr__(self) -> str:
-        kind = "simple" if self.message is None else "complex" if isinstance(self.message, TowerLinear) else "module"
+        kind = "simple" if self.message is None else "complex" if isinstance(self.message, MessageLinear) else "module"
         parts = [f"aggregators=[{', '.join(self.plan.names)}]", f"message={kind}"]
         if self.scalers != ("identity",):
             parts.append(f"scalers=[{', '.join(self.scalers)}], delta={self.delta:.4g}")

@@ -1,4 +1,4 @@
-"""Linear maps of several towers side by side."""
+"""Linear maps of a convolution, their matrices kept in the pieces that are multiplied."""
 
 import math
 
@@ -6,29 +6,74 @@ import torch
 from torch import Tensor, nn
 
 
-class TowerLinear(nn.Module):
-    r"""One linear map per tower, applied to its own slice of channels: :math:`y_t = x_t W_t^\top + b_t`.
+class PieceLinear(nn.Module):
+    r"""One linear map per tower whose matrix is kept in pieces: :math:`y_t = x_t W_t^\top + b_t`.
 
-    With one tower it is ``nn.Linear``, and every tower is initialised like one.
+    With one tower it has the parameters of ``nn.Linear``, and every tower is initialised like one. ``weight`` joins
+    the pieces to the matrix as one writes it down, for those who want to read it.
 
     Shapes:
         ``weight`` [T, out, in], ``bias`` [T, out].
     """
 
-    def __init__(self, in_channels: int, out_channels: int, towers: int = 1) -> None:
+    def __init__(self, in_channels: int, out_channels: int, towers: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(towers, out_channels, in_channels))
+        self.in_channels, self.out_channels, self.towers = in_channels, out_channels, towers
         self.bias = nn.Parameter(torch.empty(towers, out_channels))
-        self.reset_parameters()
+
+    @property
+    def weight(self) -> Tensor:
+        raise NotImplementedError
+
+    def initialize(self, bound: float, bias_bound: float) -> None:
+        """Uniform numbers within the bounds."""
+        for name, piece in self.named_parameters():
+            limit = bias_bound if name == "bias" else bound
+            nn.init.uniform_(piece, -limit, limit)
 
     def reset_parameters(self) -> None:
-        bound = 1 / math.sqrt(self.weight.size(2)) if self.weight.size(2) else 0.0
-        nn.init.uniform_(self.weight, -bound, bound)
-        nn.init.uniform_(self.bias, -bound, bound)
+        bound = 1 / math.sqrt(self.in_channels) if self.in_channels else 0.0
+        self.initialize(bound, bound)
 
     def extra_repr(self) -> str:
-        towers, out_channels, in_channels = self.weight.shape
-        return f"{in_channels}, {out_channels}, towers={towers}"
+        return f"{self.in_channels}, {self.out_channels}, towers={self.towers}"
+
+
+class MessageLinear(PieceLinear):
+    """The map of a message :math:`[x_j, x_i, e_{ji}]`: the two ends, and the edge.
+
+    Shapes:
+        ``ends`` [T, 2 w, w], rows of the source above those of the target; ``edge`` [T, w, D] or ``None``.
+    """
+
+    def __init__(self, width: int, edge_dim: int = 0, towers: int = 1) -> None:
+        super().__init__(2 * width + edge_dim, width, towers)
+        self.ends = nn.Parameter(torch.empty(towers, 2 * width, width))
+        self.edge = nn.Parameter(torch.empty(towers, width, edge_dim)) if edge_dim else None
+        self.reset_parameters()
+
+    @property
+    def weight(self) -> Tensor:
+        return torch.cat([*self.ends.chunk(2, dim=1), *([] if self.edge is None else [self.edge])], dim=2)
+
+
+class UpdateLinear(PieceLinear):
+    """The map of an update: of the node itself, and of what was aggregated, once per degree scaler.
+
+    Shapes:
+        ``own`` [T, out, w] or ``None``; ``scaled`` [T, scalers * out, aggregators * w].
+    """
+
+    def __init__(self, own: int, aggregated: int, scalers: int, out_channels: int, towers: int = 1) -> None:
+        super().__init__(own + scalers * aggregated, out_channels, towers)
+        self.own = nn.Parameter(torch.empty(towers, out_channels, own)) if own else None
+        self.scaled = nn.Parameter(torch.empty(towers, scalers * out_channels, aggregated))
+        self.reset_parameters()
+
+    @property
+    def weight(self) -> Tensor:
+        scaled = self.scaled.chunk(self.scaled.size(1) // self.out_channels, dim=1)
+        return torch.cat([*([] if self.own is None else [self.own]), *scaled], dim=2)
 
 
 def per_tower(x: Tensor, weight: Tensor) -> Tensor:

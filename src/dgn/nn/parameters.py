@@ -1,9 +1,11 @@
 """Initial values of parameters."""
 
+import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
+
+from dgn.nn.linear import PieceLinear
 
 
 def reset(modules: Iterable[nn.Module | None]) -> None:
@@ -17,9 +19,8 @@ def reset(modules: Iterable[nn.Module | None]) -> None:
 def initialize_as_authors(module: nn.Module) -> None:
     """Weights of layers as in the authors' code: Xavier uniform with gain 1 / inputs, biases 0. Very small weights."""
     for part in module.modules():
-        weight: Any = getattr(part, "weight", None)
-        if isinstance(weight, Tensor) and weight.dim() >= 2:
-            for matrix in weight if weight.dim() == 3 else [weight]:
-                nn.init.xavier_uniform_(matrix, gain=1 / matrix.size(1))
-            bias: Any = part.bias
-            nn.init.zeros_(bias)
+        if isinstance(part, PieceLinear):
+            part.initialize(math.sqrt(6 / (part.in_channels + part.out_channels)) / part.in_channels, 0.0)
+        elif isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight, gain=1 / part.in_features)
+            nn.init.zeros_(part.bias)
