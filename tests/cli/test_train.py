@@ -1,6 +1,7 @@
 """``dgn train``: the run folder, coming back to it, and the embedded default."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +102,20 @@ def test_the_default_compares_networks_on_digits(dgn: Any, training: Any, tmp_pa
     assert rows[-1] == "| dx-signed | mean, dx1-signed, dx2-signed | 1,234 | 41.00 | 3 |"
 
 
-def test_the_real_loop_fills_the_folder(dgn: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def small(dgn: Any) -> Iterator[Any]:
+    """The real loop on few digits; on a busy machine, threads that wait for each other would make it slow."""
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # on a busy machine, threads that wait for each other make small batches slow
     settings = ["training.epochs=2", "data.train_fraction=0.05", "network.hidden=8"]
     changes = [part for setting in settings for part in ("--set", setting)]
-    done = dgn("train", "digits/dx", *changes, "--seeds", "1,2", "--out", "here", "--device", "cpu")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield lambda *more: dgn("train", "digits/dx", *changes, "--out", "here", "--device", "cpu", *more)
     torch.set_num_threads(threads)
+
+
+def test_the_real_loop_fills_the_folder(small: Any, tmp_path: Path) -> None:
+    done = small("--seeds", "1,2")
     assert done.exit_code == 0, done.output
     for seed in (1, 2):
         folder = tmp_path / "here" / f"seed-{seed}"
@@ -117,3 +124,16 @@ def test_the_real_loop_fills_the_folder(dgn: Any, tmp_path: Path) -> None:
         assert (told["epochs"], told["seed"]) == (2, seed)
         assert set(told["metrics"]) == {"train", "val", "test"}
         assert len((folder / "metrics.csv").read_text().splitlines()) == 3
+
+
+def test_the_real_loop_goes_on_with_more_seeds(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dgn.cli.display.Display.update", stop)
+        assert small("--seeds", "1").exit_code == 130
+    resumed = small("--seeds", "1,2")
+    assert resumed.exit_code == 0, resumed.output
+    assert "digits/dx in here: resuming: seed 1; new: seed 2" in resumed.output
+    assert "seed 1: going on after epoch 0" in resumed.output

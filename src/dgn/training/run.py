@@ -15,7 +15,7 @@ from dgn.training.build import count_parameters
 from dgn.training.checkpoint import load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError
 from dgn.training.evaluate import Scores, Split
-from dgn.training.experiment import Experiment
+from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.member import Member
 from dgn.training.schedule import Schedule
 
@@ -131,10 +131,11 @@ class Run:
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         tensors, state = load_checkpoint(self.checkpoint)
-        if state["experiment"] != self.experiment.to_dict():
+        changed = self.experiment.differences(read_experiment(state["experiment"]))
+        if changed:
             raise ValueError(
-                f"{self.checkpoint}: expected a checkpoint of this experiment, got one with other settings; choose "
-                "another --out folder or remove it"
+                f"{self.checkpoint}: expected a checkpoint of this experiment, got one that differs in "
+                f"{', '.join(changed)}; choose another --out folder or remove it"
             )
         self.member.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
         self.best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
