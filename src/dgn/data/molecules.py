@@ -1,4 +1,4 @@
-"""Molecules from SMILES with the features of OGB. Needs RDKit: ``pip install 'dgn[molecules]'``."""
+"""Molecules from SMILES with the features of OGB. Needs RDKit, the extra ``molecules``."""
 
 from collections.abc import Iterable
 from functools import cache
