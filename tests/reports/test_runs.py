@@ -53,7 +53,8 @@ def test_a_run_is_made_from_what_the_loop_returns() -> None:
         device: str = "cpu"
 
     result: Any = Result(metrics={"test": {"mae": 0.5}}, history=HISTORY)
-    run = FinishedRun.of(load_experiment("zinc/tuned"), result, "resampled")
+    run = FinishedRun.of(load_experiment("zinc/tuned", ["data.path=/my/own"]), result, "resampled")
+    assert run.experiment == load_experiment("zinc/tuned")
     assert (run.seed, run.parameters, run.data, run.metrics) == (41, 7, "resampled", {"test": {"mae": 0.5}})
     assert "torch" in run.versions
 

@@ -5,7 +5,7 @@ import io
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,11 @@ class FinishedRun:
 
     @classmethod
     def of(cls, experiment: Experiment, result: "RunResult", data: str) -> "FinishedRun":
-        """A result of the training loop, with what it was made with."""
+        """A result of the training loop, with what it was made with.
+
+        ``data`` says which graphs; where they lie on this machine is nobody's business later.
+        """
+        experiment = replace(experiment, data=replace(experiment.data, path=None))
         told = {key: value for key, value in asdict(result).items() if key != "history"}
         return cls(experiment=experiment, data=data, versions=collect_versions(), **told)
 
