@@ -36,6 +36,11 @@ def test_the_same_graphs_give_the_same_bytes(small: PackedGraphs, tmp_path: Path
     assert len(contents) == 1
 
 
+def test_others_may_read_it_like_any_file(file: Path) -> None:
+    (file.parent / "plain").touch()
+    assert file.stat().st_mode == (file.parent / "plain").stat().st_mode
+
+
 @pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_a_flipped_byte_is_found_wherever_it_is(file: Path, flip: int) -> None:
     whole = bytearray(file.read_bytes())

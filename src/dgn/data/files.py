@@ -39,8 +39,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
     # Not the process number alone: two machines may share the folder.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
+        unfinished.touch(exist_ok=False)
+        mode = unfinished.stat().st_mode  # what files of this user may be read by; safetensors makes them private
         # Under one name, since safetensors writes several in random order.
         save_file(kept, unfinished, {ABOUT: json.dumps({**about, "checksum": digest(kept, about)}, sort_keys=True)})
+        unfinished.chmod(mode)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

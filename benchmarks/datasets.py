@@ -1,0 +1,55 @@
+"""The command ``dgn directions`` on files of packed graphs: first run, then from its cache.
+
+    python benchmarks/datasets.py FILE.npz ... [--repeats 3]
+
+Each run is a process of its own. "command" is its whole time, with starting Python and PyTorch, reading and writing;
+"directions" is what the command reports, with loading Numba's kernels in the first run; "processor" is the processor
+time of the whole process, which other work on the machine does not change. Minima over the repeats.
+"""
+
+import argparse
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def run(source: Path, out: Path, cache: Path, workers: int) -> tuple[float, float, float]:
+    """Seconds of the command, of the directions alone, and of the processor."""
+    words = ["directions", source, "-o", out, "--cache", cache, "--workers", workers, "-q"]
+    command = [sys.executable, "-c", "from dgn.cli import main; main()", *map(str, words)]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = re.search(r"seconds\s*│\s*([\d.]+)", told)
+    assert found is not None
+    processor = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+    return seconds, float(found[1]), processor
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    print("file                 run     command  directions  processor")
+    for source in asked.files:
+        times: dict[str, list[tuple[float, float, float]]] = {"first": [], "cached": []}
+        for _ in range(asked.repeats):
+            with tempfile.TemporaryDirectory() as folder:
+                for kind in times:
+                    place = Path(folder)
+                    times[kind].append(run(source, place / "out.safetensors", place / "cache", asked.workers))
+        for kind, each in times.items():
+            best = [min(column) for column in zip(*each, strict=True)]
+            print(f"{source.name:<20} {kind:<7} {best[0]:6.2f} s {best[1]:9.2f} s {best[2]:8.2f} s")
+
+
+if __name__ == "__main__":
+    main()
