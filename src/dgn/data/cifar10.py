@@ -70,7 +70,7 @@ def nearest_superpixels(
     target = torch.empty(len(centre), NEIGHBOURS, dtype=torch.uint8)
     weight = torch.empty(len(centre), NEIGHBOURS)
     with progress_bar("joining superpixels", len(size), "images", progress) as advance:
-        for images in _chunks(size, ROOM[device.type]):
+        for images in _chunks(size, ROOM.get(device.type, ROOM["cpu"])):
             n = int(size[images[0]])
             rows = (pointer[images, None] + torch.arange(n)).flatten()
             similarity = _similarity(centre[rows].view(-1, n, 2).to(device))

@@ -118,14 +118,23 @@ def _mean_over_tasks(score: Callable[..., Tensor], prediction: Tensor, target: T
             "target: expected a task with a positive and a negative label, got none; the score is not defined on "
             "these rows, evaluate on more of them"
         )
+    place = _places(prediction)
     found = []
     for task in tasks:
         labelled = target[:, task] >= 0  # also false for NaN
-        # Scores outside [0, 1] would go through a sigmoid, which ties the large ones: their order is all that counts.
-        distinct, place = torch.unique(prediction[labelled, task], return_inverse=True)
-        place = place.double() / len(distinct)
-        found.append(score(place, target[labelled, task].long(), validate_args=False))
+        found.append(score(place[labelled, task], target[labelled, task].long(), validate_args=False))
     return float(torch.stack(found).double().mean())
+
+
+def _places(scores: Tensor) -> Tensor:
+    """Numbers from 0 to 1 in the order of each column, equal where the scores are equal.
+
+    Scores outside that range would go through a sigmoid, which ties the large ones: their order is all that counts.
+    """
+    ordered, order = scores.sort(dim=0)
+    steps = torch.zeros_like(ordered, dtype=torch.float64)
+    steps[1:] = (ordered[1:] != ordered[:-1]).cumsum(dim=0) / len(scores)
+    return torch.zeros_like(steps).scatter_(0, order, steps)
 
 
 METRICS: dict[str, tuple[Metric, bool]] = {  # how, and whether higher is better
