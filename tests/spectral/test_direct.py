@@ -18,7 +18,8 @@ from dgn.spectral.laplacian import adjacency, normalized
 DIRECTIONS = sys.modules["dgn.spectral.directions"]  # the function of that name hides the module
 GRAPHS = (
     "path 2", "path 3", "path 23", "path 300", "cycle 24", "cycle 3", "complete 20", "star 30", "hypercube 6",
-    "grid 5 5", "grid 4 3 2", "path 3 + cycle 8 + nodes 2 + complete 5 + path 40",
+    "grid 5 5", "grid 4 3 2", "path 3 + cycle 8 + nodes 2 + complete 5 + path 40", "cycle 48", "cycle 49",
+    "complete 60", "star 100", "hypercube 7", "path 47 + path 48 + path 49 + star 50 + cycle 57 + complete 64",
 )  # fmt: skip
 
 
@@ -45,9 +46,9 @@ def test_values_residuals_and_orthogonality_are_exact_to_rounding(
 ) -> None:
     graph = build(name)
     weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1 if weighted else None
-    laplacian, label, sizes, (values, vectors) = solved(graph, symmetric, weight, 6)
+    laplacian, label, sizes, (values, vectors) = solved(graph, symmetric, weight, 11)
     for member, size in enumerate(sizes):
-        nodes, found = np.flatnonzero(label == member), min(6, size - 1)
+        nodes, found = np.flatnonzero(label == member), min(11, size - 1)
         block = laplacian[np.ix_(nodes, nodes)]
         mine, scale = vectors[nodes][:, :found], max(np.abs(block).max(), 1.0)
         expected = np.linalg.eigvalsh(block)[1 : found + 1]
@@ -70,18 +71,83 @@ def test_directions_do_not_depend_on_the_solver(normalization, monkeypatch, buil
     assert sure.float().mean() > 0.2
 
 
+def test_without_numba_torch_takes_over(monkeypatch, build) -> None:
+    graph = build("cycle 12 + star 60")
+    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
+    dense = dgn.directions(graph, k=3)
+    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
+    monkeypatch.setattr(DIRECTIONS, "find_spec", lambda name: None)
+    assert torch.equal(dgn.directions(graph, k=3).potential, dense.potential)
+
+
+MIXED = " + ".join(
+    ["path 9", "cycle 12", "grid 4 5", "star 7", "path 12"] * 20 + ["complete 50", "cycle 70", "tree 53 1"] * 5
+)
+
+
 def test_the_same_bits_for_any_number_of_threads(build) -> None:
-    graph = build(" + ".join(["path 9", "cycle 12", "grid 4 5", "star 7"] * 20))
+    graph = build(MIXED)
     before = torch.get_num_threads()
     results = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            results.append(dgn.directions(graph, k=4).potential)
+            results.append(dgn.directions(graph, k=4))
     finally:
         torch.set_num_threads(before)
-    assert torch.equal(results[0], results[1])
-    assert torch.equal(results[0], results[2])
+    for other in results[1:]:
+        assert torch.equal(results[0].potential, other.potential)
+        assert torch.equal(results[0].sign_decided, other.sign_decided)
+
+
+@pytest.mark.parametrize("normalization", [None, "rw"])
+def test_the_same_bits_alone_and_among_others(normalization, build) -> None:
+    graph = build(MIXED)
+    together = dgn.directions(graph, k=4, normalization=normalization)
+    for member in (0, 1, 2, 17, 99, 100, 101, 102, 114):
+        nodes = (together.component == member).nonzero().squeeze(1)
+        mine = together.component[graph.edge_index[0]] == member
+        alone = dgn.directions(graph.edge_index[:, mine] - nodes[0], len(nodes), k=4, normalization=normalization)
+        assert torch.equal(alone.potential, together.potential[nodes])
+        assert torch.equal(alone.eigenvalues[0].nan_to_num(), together.eigenvalues[member].nan_to_num())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_list_of_edges_means_the_same_as_its_matrix(seed, monkeypatch) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    edges = torch.randint(0, 200, (2, 230), generator=draw)  # one direction, self-loops, parallel edges, any order
+    edges[:, 100:130] = edges[:, :30].flip(0)
+    weight = torch.rand(230, generator=draw, dtype=torch.float64) + 0.2
+    weight[::7] = 0
+    for given in (None, weight):
+        direct = dgn.directions(edges, 203, k=3, edge_weight=given)
+        monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
+        dense = dgn.directions(edges, 203, k=3, edge_weight=given)
+        monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
+        assert torch.equal(direct.component, dense.component)
+        torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
+        torch.testing.assert_close(direct.gap, dense.gap, atol=1e-9, rtol=0, equal_nan=True)
+        sure = (direct.sign_decided & (direct.gap > 1e-3) & ~direct.repeated(1e-3))[direct.component]
+        torch.testing.assert_close(direct.potential[sure], dense.potential[sure], atol=1e-9, rtol=0)
+
+
+def test_small_components_beside_a_large_one(build) -> None:
+    parts = ["path 9", "path 400", "complete 51", "star 6"]
+    together = dgn.directions(build(" + ".join(parts)), k=2)
+    for member, part in enumerate(parts):
+        alone = dgn.directions(build(part), k=2)
+        nodes = together.component == member
+        torch.testing.assert_close(together.eigenvalues[member], alone.eigenvalues[0], atol=1e-12, rtol=0)
+        if part != "path 400":
+            assert torch.equal(together.potential[nodes], alone.potential)
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 5])
+def test_no_edges_give_zeros(nodes) -> None:
+    found = dgn.directions(torch.empty(2, 0, dtype=torch.long), nodes, k=3)
+    assert found.potential.shape == (nodes, 3)
+    assert (found.potential == 0).all()
+    assert found.eigenvalues.isnan().all()
 
 
 def test_weights_that_let_a_component_fall_apart_are_refused() -> None:

@@ -18,7 +18,7 @@ from dgn.spectral.sign_kernels import signs
 from dgn.spectral.spectrum import Spectrum, scale_by_degree
 from dgn.threads import for_chunks
 
-SIDE_BY_SIDE = 64  # nodes; up to here eight matrices fit into the cache, and are solved together
+SIDE_BY_SIDE = 48  # nodes; up to here eight matrices fit into the cache, and are solved together
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

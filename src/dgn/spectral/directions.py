@@ -15,8 +15,8 @@ from dgn.graph.checks import check_option
 from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
 from dgn.spectral.dense import Solution, solve_dense
-from dgn.spectral.large import solve_large
 from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized, weighted_graph
+from dgn.spectral.large import solve_large
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.sparse import GUARD
 from dgn.spectral.spectrum import Spectrum, scale_by_degree
@@ -105,8 +105,9 @@ def directions(
     .. math:: L \phi_k = \lambda_k \phi_k, \qquad 0 < \lambda_1 \le \lambda_2 \le \dots
 
     Each component is solved separately in float64: directly up to 300 nodes, by a block method on a sparse
-    factorisation above, which is exact up to 4000 nodes and approximate beyond. Columns are orthonormal on each component; with ``"rw"`` in the inner product weighted by degree over mean
-    degree, :math:`\sum_i \frac{d_i}{\bar d} \phi_k(i) \phi_l(i)`, in which :math:`D^{-1} L` is symmetric.
+    factorisation above, which is exact up to 4000 nodes and approximate beyond. Columns are orthonormal on each
+    component; with ``"rw"`` in the inner product weighted by degree over mean degree,
+    :math:`\sum_i \frac{d_i}{\bar d} \phi_k(i) \phi_l(i)`, in which :math:`D^{-1} L` is symmetric.
 
     Laws:
         - the same input gives the same numbers on every run;
