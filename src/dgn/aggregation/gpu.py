@@ -8,9 +8,10 @@ import triton.language as tl
 from torch import Tensor
 
 from dgn.aggregation.call import Call, Saved
-from dgn.aggregation.gpu_backward import gradient_of_messages, sum_segments
+from dgn.aggregation.gpu_backward import gradient_of_messages
 from dgn.aggregation.gpu_forward import aggregate_nodes
 from dgn.aggregation.plan import Code
+from dgn.graph.sums import sum_segments
 
 
 def forward(call: Call) -> Saved:

@@ -119,19 +119,3 @@ def gradient_of_messages(
         tl.store(target_grad + here, total, mask=inside)
     if HAS_SELF:
         tl.store(node_grad + here, itself, mask=inside)
-
-
-@triton.jit
-def sum_segments(values, pointer, out, num_channels, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr):
-    """Sum rows ``pointer[i]`` to ``pointer[i + 1]`` of ``values`` into row i of ``out``."""
-    i = tl.program_id(0).to(tl.int64)
-    channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
-    inside = channels < num_channels
-    begin, end = tl.load(pointer + i), tl.load(pointer + i + 1)
-    total = tl.zeros([BLOCK_C], ACC)
-    for start in range(begin, end, BLOCK_E):
-        slots = start + tl.arange(0, BLOCK_E)
-        mask = (slots < end)[:, None] & inside[None, :]
-        address = values + slots.to(tl.int64)[:, None] * num_channels + channels[None, :]
-        total += tl.sum(tl.load(address, mask=mask, other=0.0).to(ACC), axis=0)
-    tl.store(out + i * num_channels + channels, total, mask=inside)

@@ -9,6 +9,7 @@ from dgn.aggregation.call import Call, Saved
 from dgn.aggregation.messages import Messages
 from dgn.aggregation.plan import Code
 
+FEW_KINDS = 32  # rows of a table that one kernel sums up
 LARGEST_ONE_HOT = 64  # rows of a table whose gradient is a matrix product
 
 
@@ -125,6 +126,10 @@ def _table_gradient(call: Call, edge_grad: Tensor) -> Tensor:
     assert call.table is not None
     if call.row is None and call.source is None:
         return edge_grad
+    if call.row is not None and edge_grad.is_cuda and call.table.size(0) <= FEW_KINDS:
+        from dgn.graph.sums import sum_by_kind
+
+        return sum_by_kind(edge_grad, call.row, call.table.size(0), call.order if call.source is None else call.place)
     in_order = edge_grad[(call.order if call.source is None else call.place).long()]
     if call.row is None:
         return torch.empty_like(edge_grad).index_copy(0, call.order.long(), in_order)

@@ -74,7 +74,11 @@ class Batches:
 
     @classmethod
     def of(cls, arrays: Mapping[str, Tensor], room: Room) -> "Batches":
-        """Pack arrays [S, ...] of 4 or 8 bytes a number, named ``nodes.x`` and so on where they are values."""
+        """Pack arrays [S, ...] of 4 or 8 bytes a number.
+
+        Values of nodes, edges and graphs are named ``nodes.x`` and so on; ``known.`` stands before the names of what
+        the graph would otherwise make itself.
+        """
         slots, start = {}, 0
         for name, array in arrays.items():
             slots[name] = Slot(start, tuple(array.shape[1:]), array.dtype)
@@ -99,7 +103,7 @@ class Batches:
     def read(self, row: Tensor) -> Batch:
         """The batch in a row of words; its arrays are views of the row."""
         arrays = {name: slot.view(row) for name, slot in self.slots.items()}
-        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}, "known": {}}
         for name in arrays:
             kind, _, own = name.partition(".")
             if own:
@@ -114,7 +118,7 @@ class Batches:
             source_pointer=arrays["source_pointer"],
             place=arrays["place"],
             node_pointer=arrays["node_pointer"],
-            **{f"size {torch.float32}": arrays["size"]},
+            **tables.pop("known"),
         )
         weights = Weights(arrays["weight"], arrays["self_weight"])
         return Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables, padded=self.room.padded)

@@ -33,6 +33,7 @@ class Store:
         graph = Graph(whole.edge_index[:, order], whole.num_nodes, whole.batch)
         graph.once("num_graphs", lambda: len(graphs))
         self.graph = graph
+        assert graph.batch is not None
         of_node, of_edge = first_edge[graph.batch], first_edge[graph.batch[graph.target]]
         start = first_node[graph.batch[graph.target]]
         self._first_node, self._first_edge = first_node, first_edge
@@ -43,6 +44,7 @@ class Store:
         self.nodes = {name: _wide(placed.nodes[name]) for name in names.get("nodes", ())}
         self.edges = {name: _wide(placed.edges[name])[order] for name in names.get("edges", ())}
         self.graphs = {name: _wide(placed.graphs[name]) for name in names.get("graphs", ())}
+        self.known: dict[str, Tensor] = {}  # of nodes, by the name under which a graph keeps it
         empty = torch.empty(0, device=device)
         self.weights = Weights(empty.new_empty(graph.num_edges, 0), empty.new_empty(graph.num_nodes, 0))
 
@@ -86,7 +88,7 @@ class Store:
         shift = node_start.gather(1, owner).to(torch.int32)[:, None]
         last = torch.full_like(edge_start[:, :1], room.nodes)
         ends = self._ends[:, edge].transpose(0, 1) + shift
-        size = torch.nn.functional.pad(node_count, (0, 1)).clamp(min=1).gather(1, number).float().rsqrt()
+        sizes = torch.cat([node_count, room.nodes - node_start[:, -1:]], dim=1).float()
         arrays = {
             "ends": torch.where(real_edge[:, None], ends, room.nodes - 1),
             "place": torch.where(real_edge, self._place[edge] + edge_start.gather(1, owner).to(torch.int32), position),
@@ -94,12 +96,14 @@ class Store:
             "source_pointer": torch.cat([edges_before + self._source_pointer[node] * real, edge_start[:, -1:]], dim=1),
             "number": number,
             "node_pointer": torch.cat([node_start, last], dim=1),
-            "size": size[:, :, None],
+            f"known.size {torch.float32}": sizes.clamp(min=1).rsqrt().gather(1, number)[:, :, None],
+            f"known.graph size {torch.float32}": sizes[:, :, None],
             "real": real[:, :, None].float(),
             "real_graphs": torch.nn.functional.pad(filled.float(), (0, 1))[:, :, None],
             "weight": weights.edge[edge],
             "self_weight": weights.self[node],
         }
+        arrays |= {f"known.{name}": value[node] for name, value in self.known.items()}
         graph = torch.nn.functional.pad(chosen, (0, 1))
         for kind, values, row in (
             ("nodes", self.nodes, node),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
@@ -133,10 +134,22 @@ class Graph:
     def sum_over_graph(self, values: Tensor) -> Tensor:
         """Sum node values over each graph: ``[N, ...] -> [G, ...]``."""
         pointer = self._known.get("node_pointer")
-        if values.is_cuda and pointer is not None:
-            return torch.segment_reduce(values, "sum", offsets=pointer, axis=0, initial=0)
+        if values.is_cuda and values.dim() == 2 and pointer is not None and find_spec("triton") is not None:
+            from dgn.graph.sums import SegmentSum
+
+            summed: Tensor = SegmentSum.apply(values, pointer, self.batch)  # type: ignore[no-untyped-call]
+            return summed
         number = self.target.new_zeros(self.num_nodes) if self.batch is None else self.batch
         return values.new_zeros(self.num_graphs, *values.shape[1:]).index_add(0, number, values)
+
+    def graph_size(self, dtype: torch.dtype) -> Tensor:
+        """The number of nodes of each graph. [G, 1]"""
+
+        def count() -> Tensor:
+            return self.sum_over_graph(torch.ones(self.num_nodes, 1, dtype=dtype, device=self.edge_index.device))
+
+        size: Tensor = self.once(f"graph size {dtype}", count)
+        return size
 
     def max_to_target(self, values: Tensor) -> Tensor:
         """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""

@@ -31,6 +31,11 @@ class Products(NamedTuple):
     bias: Tensor
 
 
+def scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
+    """The name under which a graph keeps its degree scalers."""
+    return f"scalers {', '.join(scalers)} {delta} {dtype}"
+
+
 def combine(products: Products) -> Tensor:
     r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
     every, own, scale, bias = products
@@ -90,7 +95,6 @@ class DGNConv(nn.Module):
         self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
         self.plan = make_plan(aggregators)
         self.scalers, self.delta, self.derivative, self.backend = tuple(scalers), delta, derivative, backend
-        self._scaler_key = f"scalers {', '.join(scalers)} {delta}"
         width = in_channels // towers
         self.message: nn.Module | None = None
         if isinstance(message, nn.Module):
@@ -186,7 +190,7 @@ class DGNConv(nn.Module):
     def _scalers(self, graph: Graph, dtype: torch.dtype) -> Tensor:
         """The degree scalers of a graph, made once for all layers that agree on them."""
         scale: Tensor = graph.once(
-            f"{self._scaler_key} {dtype}",
+            scaler_key(self.scalers, self.delta, dtype),
             lambda: degree_scalers(graph.in_degree, self.scalers, self.delta, dtype),
         )
         return scale

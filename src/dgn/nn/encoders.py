@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dgn.nn.edges import EdgeTable
+from dgn.nn.lookup import look_up
 
 ATOM_SIZES = (119, 4, 12, 12, 10, 6, 6, 2, 2)  # the nine columns of OGB's atoms, as the published networks count them
 BOND_SIZES = (5, 6, 2)  # the three columns of OGB's bonds
@@ -38,7 +39,7 @@ class CategoryEncoder(nn.Module):
 
     def forward(self, categories: Tensor) -> Tensor:
         rows = self._columns(categories) + self.offset
-        return nn.functional.embedding(rows, self.weight).sum(dim=1)
+        return look_up(rows, self.weight)
 
     def as_table(self, categories: Tensor) -> EdgeTable:
         """All combinations of categories as a table, with the row of each edge."""

@@ -9,6 +9,7 @@ from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import reset
+from dgn.nn.tail import finish
 
 
 class DGNLayer(nn.Module):
@@ -42,14 +43,12 @@ class DGNLayer(nn.Module):
         size: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
-        y = self.conv(x, graph, edge_attr=edge_attr, weights=weights)
-        y = y if size is None else y * size
-        y = y if self.norm is None else self.norm(y, real)
+        if weights is None:
+            weights = self.conv.plan.compute_weights(None, graph)
+        products = self.conv.products(x, graph, weights, edge_attr)
         if self.mix is None:
-            y = y.relu()
-            out: Tensor = self.dropout(x + y if self.residual else y)
-            return out
-        y = nn.functional.leaky_relu(self.mix(self.dropout(y)))
+            return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
+        y = nn.functional.leaky_relu(self.mix(finish(products, self.norm, self.dropout, size, real, relu=False)))
         return x + y if self.residual else y
 
 

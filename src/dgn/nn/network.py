@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights, make_plan
@@ -76,7 +75,7 @@ class DGN(nn.Module):
         self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
         self.positional = nn.Linear(positional, hidden) if positional else None
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
-        self.plan = make_plan(aggregators)
+        self.plan, self.delta = make_plan(aggregators), delta
         self.layers = nn.ModuleList()
         for layer in range(num_layers):
             out = last if layer == num_layers - 1 else hidden
@@ -166,5 +165,5 @@ def _head(channels: int, width: int, targets: int) -> nn.Sequential:
 
 def _size_factor(graph: Graph, like: Tensor) -> Tensor:
     """1 / sqrt(nodes of the graph) of each node, [N, 1]; [1, 1] for one graph."""
-    factor = graph.sum_over_graph(torch.ones_like(like[:, :1])).rsqrt()
+    factor = graph.graph_size(like.dtype).rsqrt()
     return factor if graph.batch is None else factor[graph.batch]

@@ -29,7 +29,7 @@ def read_out(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None
     total = graph.sum_over_graph(x)
     if readout == "sum":
         return total
-    mean = total / graph.sum_over_graph(torch.ones_like(x[:, :1])).clamp(min=1)
+    mean = total / graph.graph_size(x.dtype).clamp(min=1)
     if readout == "mean":
         return mean
     if potential is None:

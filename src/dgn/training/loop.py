@@ -97,6 +97,6 @@ def _stream(device: torch.device) -> Any:
     """A queue of its own for a member, so that several run at once."""
     if device.type != "cuda":
         return nullcontext()
-    stream = torch.cuda.Stream(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     return torch.cuda.stream(stream)

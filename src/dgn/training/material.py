@@ -5,12 +5,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.aggregation import average_log_degree, make_plan
+from dgn.aggregation import average_log_degree, degree_scalers, make_plan
 from dgn.data.benchmarks import Benchmark
 from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root
 from dgn.data.store import Store
+from dgn.nn.conv import scaler_key
 from dgn.training.augment import is_active
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split
@@ -52,6 +53,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         names["nodes"] += [name for name in ("gap", "component") if name in graphs.nodes]
     store = Store(graphs, names, store_device(graphs, device))
     store.weights = make_plan(network.aggregators).compute_weights(store.edges.get("field"), store.graph)
+    delta = average_log_degree([graphs.select(numbers[0]).graph])
+    if network.scalers != ("identity",):
+        name = scaler_key(network.scalers, delta, torch.float32)
+        store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
     if not is_active(experiment.augmentation):
         store.edges.pop("field", None)
     splits = {}
@@ -59,7 +64,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         cuts = cut(chosen, experiment.training.batch_size)
         batches = store.gather(cuts, store.needs(cuts)._replace(padded=True)).to(device)
         splits[name] = Split(batches, objective, benchmark.targets)
-    return Material(store, numbers[0], splits, objective, average_log_degree(graphs.select(numbers[0]).graph))
+    return Material(store, numbers[0], splits, objective, delta)
 
 
 def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:

@@ -172,7 +172,7 @@ class Member:
 
     def _chunks(self, mine: Tensor, weights: Weights | None) -> Iterator[Batches]:
         """The batches of an epoch, as many at once as there is room for, the next ones made meanwhile."""
-        parts = mine.split(len(self.replay.words) if self.replay is not None else 1)
+        parts = torch.split(mine, len(self.replay.words) if self.replay is not None else 1)
 
         def make(part: Tensor) -> Batches:
             return self.store.gather(part, self.room or self.store.needs(part), weights)

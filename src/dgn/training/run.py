@@ -103,7 +103,7 @@ class Run:
         schedule = self.member.schedule
         if self.checkpoint is not None and self.member.fabric.is_global_zero:
             about = {"experiment": self.experiment.to_dict(), "seed": self.member.seed, "metrics": found}
-            about["delta"] = self.member.network.layers[0].conv.delta if len(self.member.network.layers) else 1.0
+            about["delta"] = self.member.network.delta
             save_checkpoint(self.checkpoint.with_name("model.safetensors"), self.member.network.state_dict(), about)
         return RunResult(
             self.member.seed, count_parameters(self.member.network), schedule.epoch, self.steps, self.seconds,

@@ -1,0 +1,86 @@
+"""The end of a layer: sum over scalers, size factor, batch norm, ReLU, residual, dropout."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+import torch.distributed as distributed
+from torch import Tensor
+
+from dgn.nn.conv import Products, combine
+from dgn.nn.dropout import Dropout
+from dgn.nn.norm import BatchNorm
+
+
+def finish(
+    products: Products,
+    norm: BatchNorm | None,
+    dropout: Dropout,
+    size: Tensor | None = None,
+    real: Tensor | None = None,
+    residual: Tensor | None = None,
+    relu: bool = True,
+) -> Tensor:
+    r"""Bring a convolution to the output of its layer.
+
+    .. math:: \text{dropout}\Big(r_i + \text{relu}\Big(\text{norm}\Big(s_i \big(\textstyle\sum_s S_s y_{is} +
+        y_i^{own} + b\big)\Big)\Big)\Big)
+
+    ``size`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is two kernels each way.
+
+    Shapes:
+        ``products`` see :class:`Products`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
+    """
+    if norm is not None and is_fused(products.every, norm):
+        return finish_fused(products, norm, dropout, size, real, residual, relu)
+    y = combine(products)
+    y = y if size is None else y * size
+    y = y if norm is None else norm(y, real)
+    y = y.relu() if relu else y
+    out: Tensor = dropout(y if residual is None else y + residual)
+    return out
+
+
+def is_fused(every: Tensor, norm: BatchNorm) -> bool:
+    """Whether the kernels can do it: in training, in one process, in single precision, on a GPU."""
+    together = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+    usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
+    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(every.device.type)
+    there = every.is_cuda and every.dtype == torch.float32 and every.numel() > 0 and find_spec("triton") is not None
+    return usual and there and not together and not tracing
+
+
+def finish_fused(
+    products: Products,
+    norm: BatchNorm,
+    dropout: Dropout,
+    size: Tensor | None,
+    real: Tensor | None,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    """The same by the kernels of ``tail_kernels``."""
+    from dgn.nn.tail_function import Finish
+
+    every, own, scale, bias = products
+    kept = None
+    if dropout.training and dropout.p > 0:
+        kept = torch.empty(every.size(0), bias.numel(), device=every.device)
+        kept.bernoulli_(1 - dropout.p, generator=dropout.generator)
+    statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
+    out: Tensor = Finish.apply(  # type: ignore[no-untyped-call]
+        every,
+        own,
+        scale,
+        bias,
+        size,
+        real,
+        norm.weight,
+        norm.bias,
+        residual,
+        kept,
+        statistics,
+        relu,
+        1 / (1 - dropout.p),
+    )
+    return out

@@ -1,0 +1,210 @@
+"""The end of a layer on the GPU (Triton): sum over scalers, batch norm, ReLU, residual and dropout in two passes.
+
+Statistics are made of those of blocks of rows, always in the same order. Rows of padding have ``real`` 0.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def load_rows(values, rows, columns, mask, num_channels):
+    return tl.load(values + rows[:, None] * num_channels + columns[None, :], mask=mask, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def load_real(real, rows, num_rows, HAS_REAL: tl.constexpr):
+    """1 for rows that count, 0 for padding and beyond the end."""
+    inside = rows < num_rows
+    if HAS_REAL:
+        return tl.load(real + rows, mask=inside, other=0.0).to(tl.float32)
+    return inside.to(tl.float32)
+
+
+@triton.jit
+def combine_rows(
+    every, own, scale, bias, size, real, y, block_mean, block_spread, block_count, num_rows, num_channels, width,
+    rows_per_block, S: tl.constexpr, HAS_OWN: tl.constexpr, HAS_SCALE: tl.constexpr, HAS_SIZE: tl.constexpr,
+    HAS_REAL: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Sum over scalers, own part, bias and size factor; mean and spread of each block of rows."""
+    block = tl.program_id(0)
+    columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = columns < num_channels
+    # A channel c of tower t stands at (t * S + s) * width + c for scaler s.
+    place = (columns // width) * S * width + columns % width
+    offset = tl.load(bias + columns, mask=inside, other=0.0).to(tl.float32)
+    count = 0.0
+    mean, spread = tl.zeros([BLOCK_C], tl.float32), tl.zeros([BLOCK_C], tl.float32)
+    for start in range(0, rows_per_block, BLOCK_N):
+        rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask = (rows < num_rows)[:, None] & inside[None, :]
+        total = tl.zeros([BLOCK_N, BLOCK_C], tl.float32) + offset[None, :]
+        for s in tl.static_range(S):
+            part = load_rows(every + s * width, rows, place, mask, S * num_channels)
+            if HAS_SCALE:
+                part *= tl.load(scale + rows * S + s, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]
+            total += part
+        if HAS_OWN:
+            total += load_rows(own, rows, columns, mask, num_channels)
+        if HAS_SIZE:
+            total *= tl.load(size + rows, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]
+        tl.store(y + rows[:, None] * num_channels + columns[None, :], total, mask=mask)
+        weight = load_real(real, rows, num_rows, HAS_REAL)
+        fresh = tl.sum(weight)
+        its_mean = tl.sum(weight[:, None] * total, axis=0) / tl.maximum(fresh, 1.0)
+        far = total - its_mean[None, :]
+        its_spread = tl.sum(weight[:, None] * far * far, axis=0)
+        joint = tl.maximum(count + fresh, 1.0)
+        step = its_mean - mean
+        spread += its_spread + step * step * (count * fresh / joint)
+        mean += step * (fresh / joint)
+        count += fresh
+    tl.store(block_mean + block * num_channels + columns, mean, mask=inside)
+    tl.store(block_spread + block * num_channels + columns, spread, mask=inside)
+    tl.store(block_count + block, count)
+
+
+@triton.jit
+def normalize_rows(
+    y, block_mean, block_spread, block_count, gamma, beta, residual, kept, running_mean, running_var, tracked, out,
+    mean_out, inverse_out, total_out, num_rows, num_channels, rows_per_block, num_blocks, eps, momentum, keep_factor,
+    RELU: tl.constexpr, HAS_RESIDUAL: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCKS: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Batch norm, ReLU, residual and dropout of a block of rows; the first block keeps the statistics."""
+    block = tl.program_id(0)
+    columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = columns < num_channels
+    blocks = tl.arange(0, BLOCKS)
+    known = (blocks < num_blocks)[:, None] & inside[None, :]
+    counts = tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0)
+    total = tl.maximum(tl.sum(counts), 1.0)
+    means = load_rows(block_mean, blocks, columns, known, num_channels)
+    mean = tl.sum(means * counts[:, None], axis=0) / total
+    far = means - mean[None, :]
+    spreads = load_rows(block_spread, blocks, columns, known, num_channels) + far * far * counts[:, None]
+    variance = tl.sum(spreads, axis=0) / total
+    inverse = 1.0 / tl.sqrt(variance + eps)
+    if block == 0:
+        tl.store(mean_out + columns, mean, mask=inside)
+        tl.store(inverse_out + columns, inverse, mask=inside)
+        old_mean = tl.load(running_mean + columns, mask=inside, other=0.0)
+        old_var = tl.load(running_var + columns, mask=inside, other=0.0)
+        unbiased = variance * (total / tl.maximum(total - 1.0, 1.0))
+        tl.store(running_mean + columns, old_mean + momentum * (mean - old_mean), mask=inside)
+        tl.store(running_var + columns, old_var + momentum * (unbiased - old_var), mask=inside)
+        if tl.program_id(1) == 0:
+            tl.store(total_out, total)
+            tl.store(tracked, tl.load(tracked) + 1)
+    factor = inverse * tl.load(gamma + columns, mask=inside, other=0.0)
+    shift = tl.load(beta + columns, mask=inside, other=0.0) - mean * factor
+    for start in range(0, rows_per_block, BLOCK_N):
+        rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask = (rows < num_rows)[:, None] & inside[None, :]
+        value = load_rows(y, rows, columns, mask, num_channels) * factor[None, :] + shift[None, :]
+        if RELU:
+            value = tl.maximum(value, 0.0)
+        if HAS_RESIDUAL:
+            value += load_rows(residual, rows, columns, mask, num_channels)
+        if HAS_KEPT:
+            value *= load_rows(kept, rows, columns, mask, num_channels) * keep_factor
+        tl.store(out + rows[:, None] * num_channels + columns[None, :], value, mask=mask)
+
+
+@triton.jit
+def load_gradient(grad, y, kept, rows, columns, mask, num_channels, mean, inverse, gamma, beta, keep_factor,
+                  RELU: tl.constexpr, HAS_KEPT: tl.constexpr):  # fmt: skip
+    """The gradient behind dropout, that behind the ReLU, and the normalised rows."""
+    outer = load_rows(grad, rows, columns, mask, num_channels)
+    if HAS_KEPT:
+        outer *= load_rows(kept, rows, columns, mask, num_channels) * keep_factor
+    unit = (load_rows(y, rows, columns, mask, num_channels) - mean[None, :]) * inverse[None, :]
+    inner = outer
+    if RELU:
+        inner = tl.where(unit * gamma[None, :] + beta[None, :] > 0.0, outer, 0.0)
+    return outer, inner, unit
+
+
+@triton.jit
+def sum_gradients(
+    grad, y, kept, mean_in, inverse_in, gamma_in, beta_in, block_beta, block_gamma, num_rows, num_channels,
+    rows_per_block, keep_factor, RELU: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Sums over each block of rows that the gradient of a batch norm needs."""
+    block = tl.program_id(0)
+    columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = columns < num_channels
+    mean, inverse = (
+        tl.load(mean_in + columns, mask=inside, other=0.0),
+        tl.load(inverse_in + columns, mask=inside, other=0.0),
+    )
+    gamma, beta = (
+        tl.load(gamma_in + columns, mask=inside, other=0.0),
+        tl.load(beta_in + columns, mask=inside, other=0.0),
+    )
+    of_beta, of_gamma = tl.zeros([BLOCK_C], tl.float32), tl.zeros([BLOCK_C], tl.float32)
+    for start in range(0, rows_per_block, BLOCK_N):
+        rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask = (rows < num_rows)[:, None] & inside[None, :]
+        _, inner, unit = load_gradient(grad, y, kept, rows, columns, mask, num_channels, mean, inverse, gamma, beta,
+                                       keep_factor, RELU, HAS_KEPT)  # fmt: skip
+        of_beta += tl.sum(inner, axis=0)
+        of_gamma += tl.sum(inner * unit, axis=0)
+    tl.store(block_beta + block * num_channels + columns, of_beta, mask=inside)
+    tl.store(block_gamma + block * num_channels + columns, of_gamma, mask=inside)
+
+
+@triton.jit
+def gradient_of_rows(
+    grad, y, kept, scale, size, real, mean_in, inverse_in, gamma_in, beta_in, total_in, block_beta, block_gamma,
+    every_grad, own_grad, residual_grad, gamma_grad, beta_grad, block_bias, num_rows, num_channels, width,
+    rows_per_block, num_blocks, keep_factor, S: tl.constexpr, RELU: tl.constexpr, HAS_KEPT: tl.constexpr,
+    HAS_OWN: tl.constexpr, HAS_SCALE: tl.constexpr, HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr,
+    HAS_RESIDUAL: tl.constexpr, BLOCKS: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Gradients of everything that :func:`combine_rows` read; of the bias, sums over each block of rows."""
+    block = tl.program_id(0)
+    columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = columns < num_channels
+    place = (columns // width) * S * width + columns % width
+    mean, inverse = (
+        tl.load(mean_in + columns, mask=inside, other=0.0),
+        tl.load(inverse_in + columns, mask=inside, other=0.0),
+    )
+    gamma, beta = (
+        tl.load(gamma_in + columns, mask=inside, other=0.0),
+        tl.load(beta_in + columns, mask=inside, other=0.0),
+    )
+    blocks = tl.arange(0, BLOCKS)
+    known = (blocks < num_blocks)[:, None] & inside[None, :]
+    of_beta = tl.sum(load_rows(block_beta, blocks, columns, known, num_channels), axis=0)
+    of_gamma = tl.sum(load_rows(block_gamma, blocks, columns, known, num_channels), axis=0)
+    if block == 0:
+        tl.store(beta_grad + columns, of_beta, mask=inside)
+        tl.store(gamma_grad + columns, of_gamma, mask=inside)
+    total = tl.load(total_in)
+    of_bias = tl.zeros([BLOCK_C], tl.float32)
+    for start in range(0, rows_per_block, BLOCK_N):
+        rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask = (rows < num_rows)[:, None] & inside[None, :]
+        outer, inner, unit = load_gradient(grad, y, kept, rows, columns, mask, num_channels, mean, inverse, gamma, beta,
+                                           keep_factor, RELU, HAS_KEPT)  # fmt: skip
+        common = (of_beta[None, :] + unit * of_gamma[None, :]) / total
+        here = (inner - load_real(real, rows, num_rows, HAS_REAL)[:, None] * common) * (gamma * inverse)[None, :]
+        if HAS_SIZE:
+            here *= tl.load(size + rows, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]
+        here = tl.where(mask, here, 0.0)
+        of_bias += tl.sum(here, axis=0)
+        for s in tl.static_range(S):
+            part = here
+            if HAS_SCALE:
+                part = here * tl.load(scale + rows * S + s, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]
+            to = every_grad + s * width + rows[:, None] * (S * num_channels) + place[None, :]
+            tl.store(to, part, mask=mask)
+        if HAS_OWN:
+            tl.store(own_grad + rows[:, None] * num_channels + columns[None, :], here, mask=mask)
+        if HAS_RESIDUAL and HAS_KEPT:
+            tl.store(residual_grad + rows[:, None] * num_channels + columns[None, :], outer, mask=mask)
+    tl.store(block_bias + block * num_channels + columns, of_bias, mask=inside)

@@ -1,0 +1,88 @@
+"""The end of a layer: the kernels against plain PyTorch, forward and backward, with and without each part."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dgn.nn.conv import Products
+from dgn.nn.dropout import Dropout
+from dgn.nn.norm import BatchNorm
+from dgn.nn.tail import finish, finish_fused
+
+interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if interpreted else "cuda"
+CASES = [
+    (rows, towers, scalers, parts)
+    for (rows, towers, scalers), parts in itertools.product(
+        [(70, 1, 3), (2100, 1, 1), (33, 5, 3)],
+        [
+            (),
+            ("own", "scale", "size", "real", "residual", "relu"),
+            ("own", "real", "kept"),
+            ("residual", "kept", "relu"),
+        ],
+    )
+]
+
+
+def run(function, dtype, rows, towers, scalers, parts, width=6):
+    generator = torch.Generator().manual_seed(rows + towers)
+    channels = towers * width
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator).to(DEVICE, dtype)
+
+    given = {"every": draw(rows, towers, scalers, width) + 3, "bias": draw(towers, width)}
+    given |= {name: draw(rows, channels) for name in ("own", "residual") if name in parts}
+    scale = draw(rows, scalers) if "scale" in parts else None
+    size = draw(rows, 1).abs() if "size" in parts else None
+    real = (draw(rows, 1) > -0.5).to(dtype) if "real" in parts else None
+    norm, weight = BatchNorm(channels).to(DEVICE, dtype), draw(rows, channels)
+    with torch.no_grad():
+        norm.weight.copy_(draw(channels))
+        norm.bias.copy_(draw(channels))
+    for value in given.values():
+        value.requires_grad_()
+    dropout = Dropout(0.4 if "kept" in parts else 0.0)
+    dropout.generator = torch.Generator(DEVICE).manual_seed(1)
+    products = Products(given["every"], given.get("own"), scale, given["bias"])
+    out = function(products, norm, dropout, size, real, given.get("residual"), "relu" in parts)
+    out = out * (1 if real is None else real)
+    (out * weight).sum().backward()
+    grads = {name: value.grad for name, value in {**given, **dict(norm.named_parameters(prefix="norm"))}.items()}
+    return {"out": out, **grads, **dict(norm.named_buffers())}
+
+
+def by_definition(products, norm, dropout, size, real, residual, relu):
+    """Without the kernels, which are for single precision, and with the numbers that they draw."""
+    out = finish(products, norm, Dropout(0.0), size, real, residual, relu)
+    kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - dropout.p, generator=dropout.generator)
+    return out * kept / (1 - dropout.p)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter")
+@pytest.mark.parametrize(("rows", "towers", "scalers", "parts"), CASES)
+def test_the_kernels_equal_the_definition(rows, towers, scalers, parts):
+    got = run(finish_fused, torch.float32, rows, towers, scalers, parts)
+    expected = run(by_definition, torch.float64, rows, towers, scalers, parts)
+    assert got.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(
+            got[name], value.to(got[name].dtype), rtol=1e-4, atol=2e-4, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+@pytest.mark.slow
+def test_the_kernels_in_the_interpreter():
+    pytest.importorskip("triton")
+    if interpreted or torch.cuda.is_available():
+        pytest.skip("they ran above")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "definition"]
+    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout[-3000:]
+    assert f"{len(CASES)} passed" in found.stdout
