@@ -76,7 +76,7 @@ def test_without_numba_torch_takes_over(monkeypatch, build) -> None:
     monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
     dense = dgn.directions(graph, k=3)
     monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
-    monkeypatch.setattr(DIRECTIONS, "find_spec", lambda name: None)
+    monkeypatch.setattr(DIRECTIONS, "find_spec", lambda _: None)
     assert torch.equal(dgn.directions(graph, k=3).potential, dense.potential)
 
 

@@ -8,7 +8,7 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 from numba import njit
 
-from dgn.spectral.lanes import spread, store, vectors
+from dgn.spectral.lanes import spread, store
 from dgn.spectral.sturm import bisect, count_below, multisect
 from dgn.spectral.tridiagonal import factorize, rescale, substitute
 
@@ -22,6 +22,10 @@ def _rescale(n, diagonal, off_diagonal, square, norm):
 def _solve(n, diagonal, off_diagonal, shift, factors, x):
     factorize(n, diagonal, off_diagonal, spread(shift), factors)
     substitute(n, factors, x, 0)
+
+
+def vectors(count: int):
+    return np.zeros(8 * count)
 
 
 def matrices(n: int, kind: str):
