@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from dgn.cli.display import Display, print_table
@@ -27,7 +28,8 @@ def test_a_log_gets_a_line_now_and_then() -> None:
     assert lines[-1].endswith("time left 0:00")
 
 
-def test_a_terminal_gets_a_row_for_each_seed() -> None:
+def test_a_terminal_gets_a_row_for_each_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgn.cli.display.REFRESH", 0.0)
     text = io.StringIO()
     with Display(Console(file=text, width=120, force_terminal=True), "mae", early=False) as display:
         display.update(report(1))
@@ -37,6 +39,14 @@ def test_a_terminal_gets_a_row_for_each_seed() -> None:
     assert rows == 2
     assert "2/100" in shown
     assert "at most" not in shown
+
+
+def test_a_terminal_is_not_redrawn_for_every_epoch() -> None:
+    text = io.StringIO()
+    with Display(Console(file=text, width=120, force_terminal=True), "mae", early=False) as display:
+        for epoch in range(1, 101):
+            display.update(report(epoch))
+        assert text.getvalue().count("val mae") < 50
 
 
 def test_words_stand_left_and_numbers_right() -> None:

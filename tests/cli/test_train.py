@@ -62,6 +62,18 @@ def test_what_finished_beside_a_failure_is_kept(dgn: Any, training: Any) -> None
     assert not Path("here/seed-95/result.json").exists()
 
 
+def test_missing_data_leave_nothing_in_the_way(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise FileNotFoundError("zinc: expected a file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dgn.training.load.load_graphs", fail)
+        assert "zinc: expected a file" in dgn("train", "zinc/tuned").stderr
+    assert not Path("runs").exists()
+    assert dgn("train", "zinc/tuned", "--data", "there", "--device", "cpu").exit_code == 0
+    assert len(training.calls) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

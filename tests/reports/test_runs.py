@@ -11,10 +11,11 @@ from dgn.reports.runs import (
     RESULT,
     FinishedRun,
     finished_runs,
-    open_folder,
+    is_begun,
     read_history,
     read_run,
     seed_folder,
+    write_experiment,
     write_run,
     write_text,
 )
@@ -74,12 +75,15 @@ def test_files_are_written_in_full_or_not_at_all(tmp_path: Path, monkeypatch: py
     assert path.read_text() == "old"
 
 
-def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_path: Path) -> None:
-    base = load_experiment("digits/mean")
-    assert not open_folder(tmp_path, base)
-    assert open_folder(tmp_path, load_experiment("digits/mean", ["training.seeds=[1, 2]"]))
-    with pytest.raises(ValueError, match=r"differs in network.dropout, training.epochs; choose another with --out"):
-        open_folder(tmp_path, load_experiment("digits/mean", ["training.epochs=7", "network.dropout=0.1"]))
+def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_path: Path, make_run: Any) -> None:
+    base, other = (load_experiment("digits/mean", [f"training.epochs={n}", f"network.hidden={n}"]) for n in (7, 8))
+    assert not is_begun(tmp_path / "new", base)
+    write_experiment(tmp_path, base)
+    assert not is_begun(tmp_path, other)  # no seed has begun yet
+    write_run(tmp_path, make_run("digits/mean"), HISTORY)
+    assert is_begun(tmp_path, replace(base, training=replace(base.training, seeds=(1, 2))))
+    with pytest.raises(ValueError, match=r"differs in network.hidden, training.epochs; choose another with --out"):
+        is_begun(tmp_path, other)
 
 
 def test_what_was_published_and_the_name_are_no_differences() -> None:

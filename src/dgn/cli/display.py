@@ -1,6 +1,8 @@
 """What is seen while training: a line for each seed, kept up to date."""
 
+import math
 import os
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from dgn.reports.tables import Table as TextTable
     from dgn.training.run import EpochReport
 
+REFRESH = 0.1  # seconds between redraws: drawing must not slow training down
 LINES = 10  # how often a seed tells of itself where nothing can be redrawn, as in a log file
 
 
@@ -25,6 +28,7 @@ class Display:
     def __init__(self, console: Console, metric: str, early: bool) -> None:
         self.console, self.metric, self.early = console, metric, early
         self.latest: dict[int, EpochReport] = {}
+        self.drawn = -math.inf
         self.live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
     def __enter__(self) -> "Display":
@@ -42,7 +46,9 @@ class Display:
         """Show an epoch that has ended."""
         self.latest[report.seed] = report
         if self.live is not None:
-            self.live.update(self.render(), refresh=True)
+            if time.monotonic() - self.drawn >= REFRESH:
+                self.live.update(self.render(), refresh=True)
+                self.drawn = time.monotonic()
         elif report.epoch == 1 or report.epoch % max(1, report.epochs // LINES) == 0 or report.epoch == report.epochs:
             told = self.describe(report)
             self.console.print(", ".join(f"{name} {value}" for name, value in told.items()), soft_wrap=True)

@@ -25,15 +25,16 @@ def run_seeds(
 
     ``load`` gives the graphs; it is not called when every seed is finished.
     """
-    from dgn.reports.runs import finished_runs, open_folder
+    from dgn.reports.runs import finished_runs, is_begun, write_experiment
 
-    known = open_folder(out, experiment)
-    done = finished_runs(out)
+    begun, done = is_begun(out, experiment), finished_runs(out)
     missing = [seed for seed in seeds if seed not in done]
-    if known:
+    if begun:
         say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
     if missing:
-        train_seeds(console, experiment, load(), missing, out, device)
+        benchmark = load()  # may fail: a folder without a run would be in the way of the next try
+        write_experiment(out, experiment)
+        train_seeds(console, experiment, benchmark, missing, out, device)
         done = finished_runs(out)
     runs = [done[seed] for seed in seeds]
     write_summary(out, runs)

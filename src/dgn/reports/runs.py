@@ -61,22 +61,27 @@ def write_text(path: Path, text: str) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def open_folder(out: Path, experiment: Experiment) -> bool:
-    """Make the folder of a run, or come back to it; tells whether it was there already.
+def is_begun(out: Path, experiment: Experiment) -> bool:
+    """Tell whether a folder holds a run of the experiment already.
 
-    A folder with another experiment is refused: its runs would be continued with settings they did not begin with.
+    A folder with another experiment is refused: its runs would be continued with settings they did not begin with. One
+    in which no seed has begun is as good as new.
     """
     path = out / EXPERIMENT
-    if path.exists():
-        changed = experiment.differences(load_experiment(path))
-        if changed:
-            raise ValueError(
-                f"{out}: expected a new folder or one of the same experiment, got one that differs in "
-                f"{', '.join(changed)}; choose another with --out, or remove it"
-            )
-        return True
-    write_text(path, experiment.to_yaml())
-    return False
+    if not path.exists() or not any(out.glob("seed-*")):
+        return False
+    changed = experiment.differences(load_experiment(path))
+    if changed:
+        raise ValueError(
+            f"{out}: expected a new folder or one of the same experiment, got one that differs in "
+            f"{', '.join(changed)}; choose another with --out, or remove it"
+        )
+    return True
+
+
+def write_experiment(out: Path, experiment: Experiment) -> None:
+    """Write down every setting of the run that begins."""
+    write_text(out / EXPERIMENT, experiment.to_yaml())
 
 
 def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]]) -> None:
