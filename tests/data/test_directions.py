@@ -172,6 +172,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_killed_and_started_again(chunked: PackedGraphs, tmp_path: Path) -> None:
     source, cache, out = tmp_path / "in.safetensors", tmp_path / "cache", tmp_path / "out.safetensors"
     chunked.save(source)

@@ -3,13 +3,20 @@
 import builtins
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from pyarrow import parquet
 
 from dgn.data import PackedGraphs, add_directions
+from dgn.data.chunks import take
+from dgn.data.parquet import table_of
+from dgn.data.ray_cluster import _alone
+from dgn.data.sources import load_graphs
 from tests.data.conftest import random_graphs
 
 pytest.importorskip("ray")
@@ -108,20 +115,26 @@ def test_a_worker_and_a_node_die_and_the_result_is_complete_and_identical(
 
 
 @pytest.mark.slow
-def test_the_command_starts_a_local_session(tmp_path: Path) -> None:
+def test_the_command_starts_one_local_session_for_a_whole_table(tmp_path: Path) -> None:
     graphs = random_graphs(20)
-    graphs.save(tmp_path / "in.safetensors")
-    words = [
-        "directions",
-        tmp_path / "in.safetensors",
-        "-o",
-        tmp_path / "out.safetensors",
-        "--no-cache",
-        "--engine",
-        "ray",
-    ]
-    run("from dgn.cli import main; main()", *words)
-    assert PackedGraphs.load(tmp_path / "out.safetensors").checksum() == add_directions(graphs).checksum()
+    parquet.write_table(table_of(graphs), tmp_path / "in.parquet")
+    words = ["directions", tmp_path / "in.parquet", "-o", tmp_path / "out.parquet", "--no-cache", "--engine", "ray"]
+    code = """
+import ray, dgn.data.parquet
+from dgn.cli import make_app
+sessions, init, dgn.data.parquet.ROWS = [], ray.init, 7
+ray.init = lambda *given, **named: sessions.append(given) or init(*given, **named)
+make_app()(standalone_mode=False)
+print(sessions)
+"""
+    assert run(code, *words) == "[('local',)]"
+    found = load_graphs(tmp_path / "out.parquet").nodes["potential"]
+    torch.testing.assert_close(found, add_directions(graphs).nodes["potential"])
+
+
+def test_a_chunk_is_sent_without_the_rest_of_the_dataset() -> None:
+    graphs = random_graphs(2_000)
+    assert len(pickle.dumps(_alone(take(graphs, 5, 10)))) < 10_000 < len(pickle.dumps(graphs))
 
 
 def test_without_ray_the_remedy_is_named(small: PackedGraphs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """Chunks solved by the workers of a Ray cluster."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -20,12 +22,10 @@ def solve_on_ray(
     """Yield the number and the directions of each chunk as it is done, like :func:`dgn.data.local.solve_locally`.
 
     A chunk is a Ray task of one CPU; Ray starts it again elsewhere when its worker or node dies. Results come back
-    to this process, so that workers need no shared disk, only ``dgn`` installed. ``address`` is that of a running
-    cluster; without one, the Ray session of this process is used, or a local one is started for the time being.
-    ``workers`` bounds the chunks in flight.
+    to this process, so that workers need no shared disk, only ``dgn`` installed. ``workers`` bounds the chunks in
+    flight; for ``address`` see :func:`ray_session`.
     """
-    ray = _import_ray()
-    with _session(ray, address):
+    with ray_session(address) as ray:
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_solve)
         cpus = int(ray.cluster_resources().get("CPU", 1))
         most = workers if workers is not None else 2 * cpus
@@ -33,7 +33,7 @@ def solve_on_ray(
         running: dict[Any, int] = {}
         while True:
             for number, graphs in islice(waiting, most - len(running)):
-                running[task.remote(graphs(), request)] = number
+                running[task.remote(_alone(graphs()), request)] = number
             if not running:
                 return
             done, _ = ray.wait(list(running), num_returns=1)
@@ -44,6 +44,12 @@ def solve_on_ray(
                     running.pop(each),
                     ChunkDirections.of({name: value.clone() for name, value in tensors.items()}, failures),
                 )
+
+
+def _alone(graphs: PackedGraphs) -> PackedGraphs:
+    """A chunk in memory of its own: sending part of an array sends all of it."""
+    weights = {name: value.clone() for name, value in graphs.edges.items()}
+    return replace(graphs, edge_index=graphs.edge_index.clone(), edges=weights)
 
 
 def _solve(graphs: PackedGraphs, request: Request) -> tuple[dict[str, torch.Tensor], dict[int, str]]:
@@ -64,13 +70,19 @@ def _import_ray() -> Any:
 
 
 @contextmanager
-def _session(ray: Any, address: str | None) -> Iterator[None]:
-    """A Ray session: the one at hand, or one that ends when it is no longer needed."""
+def ray_session(address: str | None = None) -> Iterator[Any]:
+    """Ray with a session: that of this process if there is one, else one that ends with the block.
+
+    ``address`` is that of a running cluster, by default the one in the environment variable ``RAY_ADDRESS``; without
+    either, a cluster is started on this machine.
+    """
+    ray = _import_ray()
     ours = not ray.is_initialized()
     if ours:
-        ray.init(address=address or "local", log_to_driver=False, include_dashboard=False if address is None else None)
+        address = address or os.environ.get("RAY_ADDRESS", "local")
+        ray.init(address, log_to_driver=False, **({"include_dashboard": False} if address == "local" else {}))
     try:
-        yield
+        yield ray
     finally:
         if ours:
             ray.shutdown()

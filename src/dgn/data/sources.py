@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
 from pickle import UnpicklingError
@@ -81,9 +82,18 @@ def _table_to_table(
             total += summary
             yield with_direction_columns(table, graphs, found)
 
-    with progress_bar("directions", file.metadata.num_rows, show=progress) as advance:
+    with progress_bar("directions", file.metadata.num_rows, show=progress) as advance, _session(options):
         _write(out, solved(advance))
     return total
+
+
+def _session(options: Options) -> AbstractContextManager[Any]:
+    """One Ray session for all parts of a table."""
+    if options.engine != "ray":
+        return nullcontext()
+    from dgn.data.ray_cluster import ray_session
+
+    return ray_session(options.address)
 
 
 def _write(out: Path, tables: Iterable[Any]) -> None:
