@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     )
     from dgn.graph import Graph, as_graph
     from dgn.operators import Operator, Walks, derivative, smoothing, walks
-    from dgn.spectral import Directions, diffusion_distance, directions, gradient_step, heat_kernel, laplacian
+    from dgn.spectral import (
+        Directions,
+        diffusion_distance,
+        directions,
+        gradient_step,
+        heat_kernel,
+        laplacian,
+        solve_laplacian,
+    )
 
 __version__ = "0.1.0"
 
@@ -64,6 +72,7 @@ __all__ = [
     "rotate",
     "row_norm",
     "smoothing",
+    "solve_laplacian",
     "testing",
     "transforms",
     "walks",

@@ -35,7 +35,7 @@ SMALL = [
 def sparse_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """Counts the calls of the sparse solver."""
     calls = Mock(side_effect=solve_sparse)
-    monkeypatch.setattr(module, "solve_sparse", calls)
+    monkeypatch.setattr("dgn.spectral.large.solve_sparse", calls)
     return calls
 
 

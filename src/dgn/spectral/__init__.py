@@ -3,5 +3,14 @@
 from dgn.spectral.diffusion import diffusion_distance, gradient_step, heat_kernel
 from dgn.spectral.directions import Directions, directions
 from dgn.spectral.laplacian import laplacian
+from dgn.spectral.poisson import solve_laplacian
 
-__all__ = ["Directions", "diffusion_distance", "directions", "gradient_step", "heat_kernel", "laplacian"]
+__all__ = [
+    "Directions",
+    "diffusion_distance",
+    "directions",
+    "gradient_step",
+    "heat_kernel",
+    "laplacian",
+    "solve_laplacian",
+]

@@ -1,5 +1,6 @@
 """Laws as assertions, small graphs and colour refinement: what is needed to test an operator of your own."""
 
+from dgn.testing.collaboration import collaboration
 from dgn.testing.graphs import (
     complete,
     cycle,
@@ -32,6 +33,7 @@ __all__ = [
     "assert_reflection",
     "assert_same_eigenspace",
     "assert_smoothing",
+    "collaboration",
     "complete",
     "cycle",
     "disjoint_union",

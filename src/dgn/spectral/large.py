@@ -1,0 +1,37 @@
+"""Eigenvectors of one large component: which solver."""
+
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dgn.spectral.sparse import solve_sparse
+
+Array = NDArray[np.float64]
+
+LARGEST_EXACT = 4000  # nodes up to which an exact factorisation is done before Numba's kernels are loaded
+LARGEST_RESCUE = 50_000  # nodes up to which an exact factorisation takes over where the iteration does not converge
+
+
+def solve_large(
+    adjacency: csr_array, symmetric: csr_array, trivial: Array, count: int, start: Array | None = None
+) -> tuple[Array, Array]:
+    """The lowest non-trivial eigenpairs of the Laplacian ``symmetric`` of one connected component.
+
+    By an exact factorisation of small components and wherever Numba is missing, else by iteration with an approximate
+    one, from the vectors ``start`` [n, s] if there are any. ``trivial`` is the unit vector of eigenvalue 0.
+
+    Returns ``values [count]`` and ``vectors [n, count]``; raises ``ArithmeticError`` where they are not accurate.
+    """
+    n = symmetric.shape[0]
+    if n <= LARGEST_EXACT or find_spec("numba") is None:
+        return solve_sparse(adjacency, symmetric, trivial, count)
+    from dgn.spectral.lobpcg import solve_lobpcg
+
+    try:
+        return solve_lobpcg(adjacency, symmetric, trivial, count, start)
+    except ArithmeticError:
+        if n > LARGEST_RESCUE:
+            raise
+        return solve_sparse(adjacency, symmetric, trivial, count)

@@ -1,0 +1,52 @@
+"""A random graph like those of scientists who wrote papers together: large, clustered, with hubs and whiskers."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+CORE = 0.7  # share of the nodes that belong to cliques; the rest are whiskers
+LARGEST_CLIQUE = 100
+OVERLAP = 1.22  # pairs drawn per edge: some are drawn more than once
+
+
+def collaboration(num_nodes: int, num_edges: int, seed: int = 0) -> tuple[Tensor, int]:
+    """A union of cliques with heavy-tailed sizes, and tree-like whiskers: ``edge_index`` [2, E] and the nodes.
+
+    Core nodes lie on a ring. Each leads a clique, as long as edges are left, whose other members lie at heavy-tailed
+    distances from it: most near, some anywhere. The other nodes hang on the core in small trees. Names are random.
+    Each edge is listed once; their number is ``num_edges`` within some per cent. Nearly all nodes are connected.
+
+    >>> edge_index, n = collaboration(1000, 5000)
+    >>> n, edge_index.size(0), 4000 < edge_index.size(1) < 6000
+    (1000, 2, True)
+    """
+    draw = np.random.default_rng(seed)
+    core = max(1, int(CORE * num_nodes))
+    pairs = [_whiskers(draw, core, num_nodes)]
+    size = _clique_sizes(draw, OVERLAP * (num_edges - (num_nodes - core)))
+    leader = np.concatenate([np.arange(core), draw.integers(0, core, max(0, len(size) - core))])[: len(size)]
+    for s in np.unique(size):
+        mine = leader[size == s][:, None]
+        distance = np.rint(s * draw.standard_t(0.8, (len(mine), s))).clip(-1e12, 1e12)
+        distance[:, 0] = 0
+        member = (mine + distance.astype(np.int64)) % core
+        i, j = np.triu_indices(s, 1)
+        pairs.append(np.stack([member[:, i].ravel(), member[:, j].ravel()]))
+    edges = np.sort(np.concatenate(pairs, axis=1), axis=0)
+    key = np.unique((edges[0] * num_nodes + edges[1])[edges[0] != edges[1]])
+    name = draw.permutation(num_nodes)
+    return torch.from_numpy(name[np.stack([key // num_nodes, key % num_nodes])]), num_nodes
+
+
+def _whiskers(draw: np.random.Generator, core: int, num_nodes: int) -> np.ndarray:
+    """Half of the nodes outside the core hang on a node shortly before, the others on the core. [2, E]"""
+    node = np.arange(core, num_nodes)
+    back = 1 + draw.integers(0, 3, len(node))
+    chained = (draw.random(len(node)) < 0.5) & (node - back >= core)
+    return np.stack([np.where(chained, node - back, draw.integers(0, core, len(node))), node])
+
+
+def _clique_sizes(draw: np.random.Generator, pairs: float) -> np.ndarray:
+    """Sizes whose pairs add up to the given number."""
+    size = np.minimum(2 + 0.9 * draw.pareto(2.0, max(0, int(pairs))), LARGEST_CLIQUE).astype(np.int64)
+    return size[: np.searchsorted(np.cumsum(size * (size - 1) // 2), pairs)]

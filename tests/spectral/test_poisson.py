@@ -1,0 +1,68 @@
+"""The Poisson equation against the pseudo-inverse, and what it refuses."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+pytest.importorskip("numba", reason="Numba is not installed")
+
+import dgn
+from dgn import Graph
+
+Build = Callable[[str], Graph]
+
+
+def balanced(graph: Graph, columns: int) -> torch.Tensor:
+    """Noise that adds up to 0 on each component."""
+    label = dgn.directions(graph, k=1).component
+    noise = torch.randn(graph.num_nodes, columns, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    count = label.bincount().double()[:, None]
+    return noise - (torch.zeros(len(count), columns).double().index_add(0, label, noise) / count)[label]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "name", ["path 40", "grid 9 13", "complete 20", "star 30", "connected 150 1", "path 4 + nodes 2 + grid 5 5"]
+)
+def test_solutions_equal_those_of_the_pseudo_inverse(name: str, weighted: bool, build: Build) -> None:
+    graph = build(name)
+    draw = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    weight = 0.01**draw if weighted else None
+    source = balanced(graph, 3)
+    source[:, 1] = 0
+    x = dgn.solve_laplacian(graph, source, edge_weight=weight, tolerance=1e-12)
+    laplacian = dgn.laplacian(graph, edge_weight=weight).to_dense()
+    expected = torch.linalg.pinv(laplacian, hermitian=True) @ source
+    torch.testing.assert_close(x, expected, atol=1e-9 * float(expected.abs().max()), rtol=0)
+    assert not x[:, 1].any()
+
+
+def test_the_tolerance_is_kept_on_a_large_graph() -> None:
+    edges, n = dgn.testing.collaboration(5000, 25000)
+    graph = dgn.as_graph(edges, n)
+    source = balanced(graph, 2)
+    for tolerance in (1e-3, 1e-10):
+        x = dgn.solve_laplacian(graph, source, tolerance=tolerance)
+        residual = (dgn.laplacian(graph) @ x - source).norm(dim=0) / source.norm(dim=0)
+        assert (residual <= 1.01 * tolerance).all()
+    assert torch.equal(x, dgn.solve_laplacian(graph, source, tolerance=1e-10))
+
+
+def test_the_shape_of_the_source_is_kept_and_float32_rounding_forgiven(build: Build) -> None:
+    source = balanced(build("cycle 30"), 1)[:, 0].float()
+    x = dgn.solve_laplacian(build("cycle 30"), source)
+    assert (x.shape, x.dtype) == ((30,), torch.float64)
+    assert dgn.solve_laplacian(build("nodes 0"), torch.zeros(0, 2)).shape == (0, 2)
+
+
+def test_a_source_without_a_solution_is_refused(build: Build) -> None:
+    with pytest.raises(ValueError, match=r"^source: expected a sum of 0 on each .*; subtract the mean"):
+        dgn.solve_laplacian(build("path 2 + path 2"), torch.tensor([1.0, 0.0, -1.0, 0.0]))
+    with pytest.raises(ValueError, match=r"^source: expected 3 rows"):
+        dgn.solve_laplacian(build("path 3"), torch.ones(2))
+
+
+def test_a_tolerance_below_rounding_is_refused(build: Build) -> None:
+    with pytest.raises(ArithmeticError, match=r"^solve_laplacian: expected a residual below .*; ask for a larger"):
+        dgn.solve_laplacian(build("grid 9 13"), balanced(build("grid 9 13"), 1), tolerance=1e-30)
