@@ -6,7 +6,6 @@ equal and give the same losses.
 """
 
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -146,7 +145,7 @@ class PyGNetwork(nn.Module):
 
     def load_dgn(self, network: dgn.nn.DGN) -> None:
         """Take the parameters and statistics of a :class:`dgn.nn.DGN` of the same settings."""
-        self.load_state_dict(_renamed(network.state_dict(), self))
+        self.load_state_dict(as_pyg_state(network))
 
 
 def make_baseline(experiment: Experiment, benchmark: Benchmark, delta: float) -> PyGNetwork:
@@ -201,18 +200,23 @@ def _encoder(columns: tuple[int, ...] | int | None, channels: int) -> nn.Module:
     return nn.Linear(columns, channels) if isinstance(columns, int) else Encoder(columns, channels)
 
 
-def _renamed(ours: Mapping[str, Tensor], network: PyGNetwork) -> dict[str, Tensor]:
+def as_pyg_state(ours: dgn.nn.DGN) -> dict[str, Tensor]:
     """The state of a :class:`dgn.nn.DGN` under the names used here: towers and columns come apart."""
     theirs: dict[str, Tensor] = {}
-    for name, value in ours.items():
-        module, _, last = name.rpartition(".")
-        place = getattr(network, module, None)
-        if isinstance(place, Encoder):
-            sizes = [column.num_embeddings for column in place.columns]
-            theirs |= {f"{module}.columns.{i}.weight": part for i, part in enumerate(value.split(sizes))}
-        elif ".conv." in name:
-            layer, _, kind = module.partition(".conv.")
-            theirs |= {f"{layer}.towers.{t}.{kind}.{last}": part for t, part in enumerate(value)}
-        else:
-            theirs[name] = value
-    return theirs
+    for name, module in ours.named_modules():
+        if isinstance(module, dgn.nn.CategoryEncoder):
+            parts = module.weight.detach().split(list(module.sizes))
+            theirs |= {f"{name}.columns.{i}.weight": part for i, part in enumerate(parts)}
+        elif isinstance(module, dgn.nn.DGNConv):
+            layer = name.removesuffix(".conv")
+            for kind in ("message", "update") if module.message is not None else ("update",):
+                linear = getattr(module, kind)
+                for tower, (weight, bias) in enumerate(zip(linear.weight.detach(), linear.bias.detach(), strict=True)):
+                    theirs |= {f"{layer}.towers.{tower}.{kind}.{key}": value
+                               for key, value in (("weight", weight), ("bias", bias))}  # fmt: skip
+    apart = (
+        ".conv.",
+        *(f"{name}." for name, part in ours.named_children() if isinstance(part, dgn.nn.CategoryEncoder)),
+    )
+    kept = {name: value for name, value in ours.state_dict().items() if not any(part in name for part in apart)}
+    return kept | theirs

@@ -108,7 +108,7 @@ def test_padded_batches_train_as_pyg_does(settings, name, targets):
     found = pyg_losses(theirs, graphs, numbers, name)
     torch.testing.assert_close(mine, found, rtol=1e-4, atol=1e-6)
     assert mine[-4:].mean() < mine[:4].mean()  # it does learn
-    state, expected = pyg._renamed(ours.state_dict(), theirs), theirs.state_dict()
+    state, expected = pyg.as_pyg_state(ours), theirs.state_dict()
     for key in [key for key in state if "running" in key]:
         torch.testing.assert_close(state[key], expected[key], rtol=1e-3, atol=1e-4)
 
