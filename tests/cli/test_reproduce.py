@@ -13,6 +13,7 @@ def test_all_cells_are_run_and_printed_beside_the_paper(dgn: Any, training: Any)
     assert training.calls == [(name, [41, 95]) for name in names]
     assert done.output.count("0.680 ± 0.382") == 4
     assert "data: made up" in done.output
+    assert "not as published" not in done.output
     assert all(score in done.output for score in ("0.316", "0.353", "0.262", "0.233"))
     assert Path("here/zinc/complex/mean-dx1/seed-95/result.json").exists()
 

@@ -17,7 +17,8 @@ def test_a_run_leaves_its_folder_and_shows_the_paper(dgn: Any, training: Any, tm
     assert "seed 41, epoch 1/2, loss 1.0000" in done.output
     assert "0.680 ± 0.382" in done.output
     assert "0.168 ± 0.003" in done.output
-    assert "made up" in done.output
+    assert "data: made up" in done.output
+    assert "not as published: training.epochs" in done.output
     folder = tmp_path / "runs" / "zinc" / "tuned"
     assert {path.name for path in folder.iterdir()} == {
         "experiment.yaml", "results.md", "curves.png", "seed-41", "seed-95",

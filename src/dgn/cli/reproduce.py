@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dgn.cli.display import as_time, make_console, print_table
 from dgn.cli.errors import say_error
-from dgn.cli.running import STOPPED, read_seeds, run_seeds
+from dgn.cli.running import STOPPED, read_seeds, run_seeds, say_conditions
 
 if TYPE_CHECKING:
     from dgn.training.experiment import Experiment
@@ -60,7 +60,7 @@ def run_cells(console: Console, experiments: Sequence["Experiment"], out: Path, 
 
     most = max(experiments, key=lambda each: each.num_directions)
     load = cache(lambda: load_graphs(most, True))  # fewer directions are the first columns of more
-    start, scores, notes, code = time.monotonic(), {}, set(), 0
+    start, scores, finished, code = time.monotonic(), {}, [], 0
     for number, experiment in enumerate(experiments, 1):
         console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
         try:
@@ -73,9 +73,8 @@ def run_cells(console: Console, experiments: Sequence["Experiment"], out: Path, 
             break
         else:
             scores[experiment.name] = summarize(runs)
-            notes |= {run.data for run in runs if run.data}
+            finished += runs
     print_table(console, paper_table(experiments, scores))
-    for note in sorted(notes):
-        console.print(f"data: {note}", highlight=False)
+    say_conditions(console, finished)
     console.print(f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}")
     return code

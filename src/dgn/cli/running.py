@@ -95,9 +95,19 @@ def report_seeds(console: Console, out: Path, runs: Sequence["FinishedRun"]) -> 
     from dgn.reports.tables import seeds_table
 
     print_table(console, seeds_table(runs))
-    if runs[0].data:
-        console.print(f"data: {runs[0].data}", highlight=False)
+    say_conditions(console, runs)
     console.print(f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed", soft_wrap=True)
+
+
+def say_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
+    """Say under which conditions scores stand beside the paper's: other data, other settings."""
+    from dgn.reports.scores import changed_settings
+
+    for note in sorted({run.data for run in runs if run.data}):
+        console.print(f"data: {note}", highlight=False)
+    changed = sorted({key for run in runs for key in changed_settings(run.experiment)})
+    if changed:
+        console.print(f"not as published: {', '.join(changed)}", soft_wrap=True, highlight=False)
 
 
 def read_seeds(text: str | None) -> list[int] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dgn.data.benchmarks import TASKS
 from dgn.graph.checks import check_option
 from dgn.reports.runs import FinishedRun
-from dgn.training.experiment import Experiment
+from dgn.training.experiment import Experiment, experiment_names, load_experiment
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,15 @@ def published_score(experiment: Experiment) -> str:
     """What the paper reports, as text; a dash where it reports nothing."""
     published = experiment.published
     return "-" if published is None else format_score(main_metric(experiment), published.score, published.deviation)
+
+
+def changed_settings(experiment: Experiment) -> list[str]:
+    """Settings in which a run of a shipped experiment departs from it, so that its score is not the paper's to judge.
+
+    >>> from dgn.training.experiment import load_experiment
+    >>> changed_settings(load_experiment("zinc/tuned", ["training.epochs=5"]))
+    ['training.epochs']
+    """
+    if experiment.published is None or experiment.name not in experiment_names():
+        return []
+    return [key for key in experiment.differences(load_experiment(experiment.name)) if key != "data.path"]
