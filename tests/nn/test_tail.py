@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from dgn.nn.conv import Products
+from dgn.nn.products import Products
 from dgn.nn.dropout import Dropout
 from dgn.nn.norm import BatchNorm
 from dgn.nn.tail import finish, finish_fused

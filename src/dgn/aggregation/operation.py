@@ -130,9 +130,10 @@ def _table_gradient(call: Call, edge_grad: Tensor) -> Tensor:
         from dgn.graph.sums import sum_by_kind
 
         return sum_by_kind(edge_grad, call.row, call.table.size(0), call.order if call.source is None else call.place)
-    in_order = edge_grad[(call.order if call.source is None else call.place).long()]
+    place = (call.order if call.source is None else call.place).long()
     if call.row is None:
-        return torch.empty_like(edge_grad).index_copy(0, call.order.long(), in_order)
+        return edge_grad[torch.empty_like(place).index_copy(0, call.order.long(), place)]
+    in_order = edge_grad[place]
     rows = call.row.long()
     if call.table.size(0) <= LARGEST_ONE_HOT:
         return torch.nn.functional.one_hot(rows, call.table.size(0)).to(edge_grad.dtype).T @ in_order

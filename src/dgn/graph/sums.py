@@ -28,7 +28,7 @@ def sum_segments(values, pointer, out, num_channels, ACC: tl.constexpr, BLOCK_E:
 
 @triton.jit
 def sum_kinds(values, place, kind, out, num_rows, num_channels, kinds, ACC: tl.constexpr, HAS_PLACE: tl.constexpr,
-              BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
+              DOT: tl.constexpr, KINDS: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each block of r apart."""
     block = tl.program_id(0)
     rows = block * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -41,9 +41,16 @@ def sum_kinds(values, place, kind, out, num_rows, num_channels, kinds, ACC: tl.c
     which = tl.load(kind + rows, mask=live, other=-1).to(tl.int32)
     mask = live[:, None] & inside[None, :]
     value = tl.load(values + at[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(ACC)
-    for k in range(kinds):
-        total = tl.sum(tl.where((which == k)[:, None], value, 0.0), axis=0)
-        tl.store(out + (block * kinds + k) * num_channels + channels, total, mask=inside)
+    if DOT:
+        kind_numbers = tl.arange(0, KINDS)
+        named = (kind_numbers[:, None] == which[None, :]).to(tl.float32)
+        total = tl.dot(named, value.to(tl.float32), input_precision="ieee")
+        to = out + (block * kinds + kind_numbers)[:, None] * num_channels + channels[None, :]
+        tl.store(to, total, mask=(kind_numbers < kinds)[:, None] & inside[None, :])
+    else:
+        for k in range(kinds):
+            total = tl.sum(tl.where((which == k)[:, None], value, 0.0), axis=0)
+            tl.store(out + (block * kinds + k) * num_channels + channels, total, mask=inside)
 
 
 def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor | None = None) -> Tensor:
@@ -54,7 +61,8 @@ def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor | None =
     parts = values.new_empty(blocks, kinds, channels, dtype=torch.promote_types(values.dtype, torch.float32))
     sum_kinds[(blocks, triton.cdiv(channels, block_c))](
         values, kind if place is None else place, kind, parts, rows, channels, kinds, ACC=_accumulator(values),
-        HAS_PLACE=place is not None, BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
+        HAS_PLACE=place is not None, DOT=values.dtype == torch.float32, KINDS=max(16, triton.next_power_of_2(kinds)),
+        BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
     )  # fmt: skip
     return parts.sum(dim=0).to(values.dtype)
 
@@ -80,7 +88,7 @@ class SegmentSum(torch.autograd.Function):
 
 
 def _block(channels: int) -> int:
-    return min(64, int(triton.next_power_of_2(max(channels, 1))))
+    return min(64, int(triton.next_power_of_2(max(channels, 16))))
 
 
 def _accumulator(values: Tensor) -> Any:

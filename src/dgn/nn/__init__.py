@@ -1,6 +1,7 @@
 """Layers and networks for PyG users."""
 
 from dgn.nn.conv import DGNConv
+from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
 from dgn.nn.layer import DGNLayer, VirtualNode
@@ -15,6 +16,7 @@ __all__ = [
     "DGNConv",
     "DGNLayer",
     "EdgeTable",
+    "Linear",
     "VirtualNode",
     "read_out",
 ]

@@ -1,7 +1,7 @@
 """The directional graph convolution."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,39 +9,14 @@ from torch import Tensor, nn
 from dgn.aggregation import BACKENDS, SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
-from dgn.nn.bias import add_bias
+from dgn.nn.dense import add_bias, multiply
 from dgn.nn.edges import EdgeTable
 from dgn.nn.inputs import read_bipartite, read_graph
 from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
 from dgn.nn.parameters import reset
+from dgn.nn.products import Products, combine, scaler_key
 
 Features = Tensor | tuple[Tensor, Tensor]
-
-
-class Products(NamedTuple):
-    """A convolution before its last sum over scalers: what :func:`combine` adds up.
-
-    Shapes:
-        ``every`` [N, T, S, out / T], ``own`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias`` [T, out / T].
-    """
-
-    every: Tensor
-    own: Tensor | None
-    scale: Tensor | None
-    bias: Tensor
-
-
-def scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
-    """The name under which a graph keeps its degree scalers."""
-    return f"scalers {', '.join(scalers)} {delta} {dtype}"
-
-
-def combine(products: Products) -> Tensor:
-    r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
-    every, own, scale, bias = products
-    scaled = every if scale is None else every * scale[:, None, :, None]
-    out = (scaled.sum(dim=2) + bias.to(every.dtype)).flatten(1)
-    return out if own is None else out + own
 
 
 class DGNConv(nn.Module):
@@ -154,7 +129,7 @@ class DGNConv(nn.Module):
         if edge_attr is None or self.message.edge is None:
             return Messages(source, target, node=node)
         table = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        table = (table @ self.message.edge.flatten(0, 1).T).to(x.dtype)
+        table = multiply(table, self.message.edge.flatten(0, 1)).to(x.dtype)
         row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
         return Messages(source, target, table, row, node)
 

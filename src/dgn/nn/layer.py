@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
+from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
 from dgn.nn.norm import BatchNorm
@@ -28,7 +29,7 @@ class DGNLayer(nn.Module):
         self.conv = conv
         self.norm = BatchNorm(conv.out_channels) if batch_norm else None
         self.dropout = Dropout(dropout)
-        self.mix = nn.Linear(conv.out_channels, conv.out_channels) if conv.towers > 1 else None
+        self.mix = Linear(conv.out_channels, conv.out_channels) if conv.towers > 1 else None
         self.residual = residual and conv.in_channels == conv.out_channels
 
     def reset_parameters(self) -> None:
@@ -61,7 +62,7 @@ class VirtualNode(nn.Module):
 
     def __init__(self, channels: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.linear = nn.Linear(channels, channels)
+        self.linear = Linear(channels, channels)
         self.norm = BatchNorm(channels)
         self.dropout = Dropout(dropout)
 

@@ -79,5 +79,5 @@ class UpdateLinear(PieceLinear):
 def per_tower(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply each tower's slice by its own matrix: ``[N, T, in] x [T, out, in] -> [N, T, out]``."""
     if weight.size(0) == 1:
-        return x @ weight[0].T
+        return x @ weight.flatten(0, 1).T
     return torch.einsum("nti,toi->nto", x, weight)

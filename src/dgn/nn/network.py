@@ -10,6 +10,7 @@ from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.conv import DGNConv
+from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.inputs import read_graph
@@ -73,7 +74,7 @@ class DGN(nn.Module):
             raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
         last = hidden if last is None else last
         self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
-        self.positional = nn.Linear(positional, hidden) if positional else None
+        self.positional = Linear(positional, hidden) if positional else None
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
         self.plan, self.delta = make_plan(aggregators), delta
         self.layers = nn.ModuleList()
@@ -159,8 +160,8 @@ class DGN(nn.Module):
 def _head(channels: int, width: int, targets: int) -> nn.Sequential:
     """The published readout: two halvings with ReLU, then the outputs."""
     widths = [channels, max(width // 2, 1), max(width // 4, 1)]
-    hidden = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
-    return nn.Sequential(*hidden, nn.Linear(widths[-1], targets))
+    hidden = [part for a, b in pairwise(widths) for part in (Linear(a, b), nn.ReLU())]
+    return nn.Sequential(*hidden, Linear(widths[-1], targets))
 
 
 def _size_factor(graph: Graph, like: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ import torch
 import torch.distributed as distributed
 from torch import Tensor
 
-from dgn.nn.conv import Products, combine
 from dgn.nn.dropout import Dropout
 from dgn.nn.norm import BatchNorm
+from dgn.nn.products import Products, combine
 
 
 def finish(

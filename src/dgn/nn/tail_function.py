@@ -8,8 +8,9 @@ from torch import Tensor
 
 from dgn.nn.tail_kernels import combine_rows, gradient_of_rows, normalize_rows, sum_gradients
 
-MOST_BLOCKS = 64  # of rows: every program reads the statistics of all
+MOST_BLOCKS = 128  # of rows: every program reads the statistics of all
 BLOCK_N = 32
+BLOCK_B = 32
 
 
 class Finish(torch.autograd.Function):
@@ -48,41 +49,39 @@ class Finish(torch.autograd.Function):
             channels, width, rows, S=scalers, **flags, **shape,
         )  # fmt: skip
         ends = {"RELU": relu, "HAS_KEPT": kept is not None, "HAS_RESIDUAL": residual is not None}
-        every_block = {"BLOCKS": triton.next_power_of_2(blocks)}
         normalize_rows[grid](
             y, means, spreads, counts, gamma, beta, _or(residual, y), _or(kept, y), running_mean, running_var, tracked,
-            out, mean, inverse, total, n, channels, rows, blocks, eps, momentum, keep_factor, **ends, **every_block,
+            out, mean, inverse, total, n, channels, rows, blocks, eps, momentum, keep_factor, **ends, BLOCK_B=BLOCK_B,
             **shape,
         )  # fmt: skip
         ctx.save_for_backward(y, scale, size, real, gamma, beta, kept, mean, inverse, total)
-        ctx.rest = every.shape, bias.shape, flags, ends, every_block, keep_factor
+        ctx.rest = every.shape, bias.shape, flags, ends, keep_factor
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         y, scale, size, real, gamma, beta, kept, mean, inverse, total = ctx.saved_tensors
-        every_shape, bias_shape, flags, ends, every_block, keep_factor = ctx.rest
+        every_shape, bias_shape, flags, ends, keep_factor = ctx.rest
         grad = grad.contiguous()
         n, channels = y.shape
         rows, blocks, grid, shape = _blocks(n, channels)
-        of_beta, of_gamma, of_bias = (y.new_empty(blocks, channels) for _ in range(3))
+        parts = y.new_empty(5, blocks, channels)
         sum_gradients[grid](
-            grad, y, _or(kept, y), mean, inverse, gamma, beta, of_beta, of_gamma, n, channels, rows, keep_factor,
-            RELU=ends["RELU"], HAS_KEPT=ends["HAS_KEPT"], **shape,
+            grad, y, _or(kept, y), _or(size, y), _or(real, y), mean, inverse, gamma, beta, parts, n, channels, rows,
+            blocks, keep_factor, RELU=ends["RELU"], HAS_KEPT=ends["HAS_KEPT"], HAS_SIZE=flags["HAS_SIZE"],
+            HAS_REAL=flags["HAS_REAL"], **shape,
         )  # fmt: skip
         every_grad = y.new_empty(every_shape)
         own_grad = torch.empty_like(y) if flags["HAS_OWN"] else None
         apart = ends["HAS_RESIDUAL"] and ends["HAS_KEPT"]
         residual_grad = torch.empty_like(y) if apart else grad if ends["HAS_RESIDUAL"] else None
-        gamma_grad, beta_grad = torch.empty_like(gamma), torch.empty_like(beta)
+        gamma_grad, beta_grad, bias_grad = (torch.empty_like(gamma) for _ in range(3))
         gradient_of_rows[grid](
             grad, y, _or(kept, y), _or(scale, y), _or(size, y), _or(real, y), mean, inverse, gamma, beta, total,
-            of_beta, of_gamma, every_grad, _or(own_grad, y), _or(residual_grad, y), gamma_grad, beta_grad, of_bias, n,
-            channels, every_shape[3], rows, blocks, keep_factor, S=every_shape[2], **flags, **ends, **every_block,
-            **shape,
+            parts, every_grad, _or(own_grad, y), _or(residual_grad, y), gamma_grad, beta_grad, bias_grad, n, channels,
+            every_shape[3], rows, blocks, keep_factor, S=every_shape[2], **flags, **ends, BLOCK_B=BLOCK_B, **shape,
         )  # fmt: skip
-        bias_grad = of_bias.sum(dim=0).view(bias_shape)
-        found = every_grad, own_grad, None, bias_grad, None, None, gamma_grad, beta_grad, residual_grad
+        found = every_grad, own_grad, None, bias_grad.view(bias_shape), None, None, gamma_grad, beta_grad, residual_grad
         return (*found, None, None, None, None)
 
 

@@ -13,6 +13,11 @@ def load_rows(values, rows, columns, mask, num_channels):
 
 
 @triton.jit
+def load_channels(values, columns, inside):
+    return tl.load(values + columns, mask=inside, other=0.0).to(tl.float32)
+
+
+@triton.jit
 def load_real(real, rows, num_rows, HAS_REAL: tl.constexpr):
     """1 for rows that count, 0 for padding and beyond the end."""
     inside = rows < num_rows
@@ -66,25 +71,43 @@ def combine_rows(
 
 
 @triton.jit
+def sum_blocks(parts, weights, columns, inside, num_channels, num_blocks, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr):
+    """The sum over blocks of ``parts`` [blocks, C], each times its weight."""
+    total = tl.zeros([BLOCK_C], tl.float32)
+    for start in range(0, num_blocks, BLOCK_B):
+        blocks = start + tl.arange(0, BLOCK_B)
+        known = (blocks < num_blocks)[:, None] & inside[None, :]
+        weight = tl.load(weights + blocks, mask=blocks < num_blocks, other=0.0)
+        total += tl.sum(load_rows(parts, blocks, columns, known, num_channels) * weight[:, None], axis=0)
+    return total
+
+
+@triton.jit
 def normalize_rows(
     y, block_mean, block_spread, block_count, gamma, beta, residual, kept, running_mean, running_var, tracked, out,
     mean_out, inverse_out, total_out, num_rows, num_channels, rows_per_block, num_blocks, eps, momentum, keep_factor,
-    RELU: tl.constexpr, HAS_RESIDUAL: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCKS: tl.constexpr,
+    RELU: tl.constexpr, HAS_RESIDUAL: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCK_B: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Batch norm, ReLU, residual and dropout of a block of rows; the first block keeps the statistics."""
     block = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = columns < num_channels
-    blocks = tl.arange(0, BLOCKS)
-    known = (blocks < num_blocks)[:, None] & inside[None, :]
-    counts = tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0)
-    total = tl.maximum(tl.sum(counts), 1.0)
-    means = load_rows(block_mean, blocks, columns, known, num_channels)
-    mean = tl.sum(means * counts[:, None], axis=0) / total
-    far = means - mean[None, :]
-    spreads = load_rows(block_spread, blocks, columns, known, num_channels) + far * far * counts[:, None]
-    variance = tl.sum(spreads, axis=0) / total
+    total = 0.0
+    for start in range(0, num_blocks, BLOCK_B):
+        blocks = start + tl.arange(0, BLOCK_B)
+        total += tl.sum(tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0))
+    total = tl.maximum(total, 1.0)
+    mean = sum_blocks(block_mean, block_count, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C) / total
+    spread = tl.zeros([BLOCK_C], tl.float32)
+    for start in range(0, num_blocks, BLOCK_B):
+        blocks = start + tl.arange(0, BLOCK_B)
+        known = (blocks < num_blocks)[:, None] & inside[None, :]
+        count = tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0)
+        far = load_rows(block_mean, blocks, columns, known, num_channels) - mean[None, :]
+        here = load_rows(block_spread, blocks, columns, known, num_channels) + far * far * count[:, None]
+        spread += tl.sum(tl.where(known, here, 0.0), axis=0)
+    variance = spread / total
     inverse = 1.0 / tl.sqrt(variance + eps)
     if block == 0:
         tl.store(mean_out + columns, mean, mask=inside)
@@ -128,64 +151,82 @@ def load_gradient(grad, y, kept, rows, columns, mask, num_channels, mean, invers
 
 @triton.jit
 def sum_gradients(
-    grad, y, kept, mean_in, inverse_in, gamma_in, beta_in, block_beta, block_gamma, num_rows, num_channels,
-    rows_per_block, keep_factor, RELU: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    grad, y, kept, size, real, mean_in, inverse_in, gamma_in, beta_in, parts, num_rows, num_channels, rows_per_block,
+    num_blocks, keep_factor, RELU: tl.constexpr, HAS_KEPT: tl.constexpr, HAS_SIZE: tl.constexpr,
+    HAS_REAL: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Sums over each block of rows that the gradient of a batch norm needs."""
+    """Sums over each block of rows that gradients need, in ``parts`` [5, blocks, C].
+
+    With g the gradient behind the ReLU, u the normalised rows, r real and s the size: g, g u, s g, s r, s r u.
+    """
     block = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = columns < num_channels
-    mean, inverse = (
-        tl.load(mean_in + columns, mask=inside, other=0.0),
-        tl.load(inverse_in + columns, mask=inside, other=0.0),
-    )
-    gamma, beta = (
-        tl.load(gamma_in + columns, mask=inside, other=0.0),
-        tl.load(beta_in + columns, mask=inside, other=0.0),
-    )
+    mean, inverse = load_channels(mean_in, columns, inside), load_channels(inverse_in, columns, inside)
+    gamma, beta = load_channels(gamma_in, columns, inside), load_channels(beta_in, columns, inside)
     of_beta, of_gamma = tl.zeros([BLOCK_C], tl.float32), tl.zeros([BLOCK_C], tl.float32)
+    sized, sizes, sized_unit = of_beta, of_beta, of_beta
     for start in range(0, rows_per_block, BLOCK_N):
         rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask = (rows < num_rows)[:, None] & inside[None, :]
         _, inner, unit = load_gradient(grad, y, kept, rows, columns, mask, num_channels, mean, inverse, gamma, beta,
                                        keep_factor, RELU, HAS_KEPT)  # fmt: skip
+        counts = load_real(real, rows, num_rows, HAS_REAL)
         of_beta += tl.sum(inner, axis=0)
         of_gamma += tl.sum(inner * unit, axis=0)
-    tl.store(block_beta + block * num_channels + columns, of_beta, mask=inside)
-    tl.store(block_gamma + block * num_channels + columns, of_gamma, mask=inside)
+        factor = tl.zeros([BLOCK_N], tl.float32) + 1.0
+        if HAS_SIZE:
+            factor = tl.load(size + rows, mask=rows < num_rows, other=0.0).to(tl.float32)
+        sized += tl.sum(inner * factor[:, None], axis=0)
+        sizes += tl.sum(counts * factor)
+        sized_unit += tl.sum(tl.where(mask, unit, 0.0) * (counts * factor)[:, None], axis=0)
+    here = parts + block * num_channels + columns
+    apart = num_blocks * num_channels
+    tl.store(here, of_beta, mask=inside)
+    tl.store(here + apart, of_gamma, mask=inside)
+    tl.store(here + 2 * apart, sized, mask=inside)
+    tl.store(here + 3 * apart, sizes, mask=inside)
+    tl.store(here + 4 * apart, sized_unit, mask=inside)
+
+
+@triton.jit
+def add_blocks(parts, columns, inside, num_channels, num_blocks, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr):
+    """The sum over blocks of ``parts`` [blocks, C]."""
+    total = tl.zeros([BLOCK_C], tl.float32)
+    for start in range(0, num_blocks, BLOCK_B):
+        blocks = start + tl.arange(0, BLOCK_B)
+        known = (blocks < num_blocks)[:, None] & inside[None, :]
+        total += tl.sum(load_rows(parts, blocks, columns, known, num_channels), axis=0)
+    return total
 
 
 @triton.jit
 def gradient_of_rows(
-    grad, y, kept, scale, size, real, mean_in, inverse_in, gamma_in, beta_in, total_in, block_beta, block_gamma,
-    every_grad, own_grad, residual_grad, gamma_grad, beta_grad, block_bias, num_rows, num_channels, width,
-    rows_per_block, num_blocks, keep_factor, S: tl.constexpr, RELU: tl.constexpr, HAS_KEPT: tl.constexpr,
-    HAS_OWN: tl.constexpr, HAS_SCALE: tl.constexpr, HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr,
-    HAS_RESIDUAL: tl.constexpr, BLOCKS: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    grad, y, kept, scale, size, real, mean_in, inverse_in, gamma_in, beta_in, total_in, parts, every_grad, own_grad,
+    residual_grad, gamma_grad, beta_grad, bias_grad, num_rows, num_channels, width, rows_per_block, num_blocks,
+    keep_factor, S: tl.constexpr, RELU: tl.constexpr, HAS_KEPT: tl.constexpr, HAS_OWN: tl.constexpr,
+    HAS_SCALE: tl.constexpr, HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
+    BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of everything that :func:`combine_rows` read; of the bias, sums over each block of rows."""
+    """Gradients of everything that :func:`combine_rows` read."""
     block = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = columns < num_channels
     place = (columns // width) * S * width + columns % width
-    mean, inverse = (
-        tl.load(mean_in + columns, mask=inside, other=0.0),
-        tl.load(inverse_in + columns, mask=inside, other=0.0),
-    )
-    gamma, beta = (
-        tl.load(gamma_in + columns, mask=inside, other=0.0),
-        tl.load(beta_in + columns, mask=inside, other=0.0),
-    )
-    blocks = tl.arange(0, BLOCKS)
-    known = (blocks < num_blocks)[:, None] & inside[None, :]
-    of_beta = tl.sum(load_rows(block_beta, blocks, columns, known, num_channels), axis=0)
-    of_gamma = tl.sum(load_rows(block_gamma, blocks, columns, known, num_channels), axis=0)
+    mean, inverse = load_channels(mean_in, columns, inside), load_channels(inverse_in, columns, inside)
+    gamma, beta = load_channels(gamma_in, columns, inside), load_channels(beta_in, columns, inside)
+    apart = num_blocks * num_channels
+    of_beta = add_blocks(parts, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
+    of_gamma = add_blocks(parts + apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
+    total = tl.load(total_in)
     if block == 0:
+        sized = add_blocks(parts + 2 * apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
+        sizes = add_blocks(parts + 3 * apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
+        sized_unit = add_blocks(parts + 4 * apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
+        of_bias = gamma * inverse * (sized - (of_beta * sizes + of_gamma * sized_unit) / total)
         tl.store(beta_grad + columns, of_beta, mask=inside)
         tl.store(gamma_grad + columns, of_gamma, mask=inside)
-    total = tl.load(total_in)
-    of_bias = tl.zeros([BLOCK_C], tl.float32)
+        tl.store(bias_grad + columns, of_bias, mask=inside)
     for start in range(0, rows_per_block, BLOCK_N):
         rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask = (rows < num_rows)[:, None] & inside[None, :]
@@ -195,8 +236,6 @@ def gradient_of_rows(
         here = (inner - load_real(real, rows, num_rows, HAS_REAL)[:, None] * common) * (gamma * inverse)[None, :]
         if HAS_SIZE:
             here *= tl.load(size + rows, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]
-        here = tl.where(mask, here, 0.0)
-        of_bias += tl.sum(here, axis=0)
         for s in tl.static_range(S):
             part = here
             if HAS_SCALE:
@@ -207,4 +246,3 @@ def gradient_of_rows(
             tl.store(own_grad + rows[:, None] * num_channels + columns[None, :], here, mask=mask)
         if HAS_RESIDUAL and HAS_KEPT:
             tl.store(residual_grad + rows[:, None] * num_channels + columns[None, :], outer, mask=mask)
-    tl.store(block_bias + block * num_channels + columns, of_bias, mask=inside)

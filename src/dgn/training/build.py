@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from dgn.data.benchmarks import TASKS, Benchmark
 from dgn.graph.checks import check_option
-from dgn.nn import DGN, CategoryEncoder
+from dgn.nn import DGN, CategoryEncoder, Linear
 from dgn.training.settings import NetworkSettings
 
 Columns = tuple[int, ...] | int
@@ -103,7 +103,7 @@ def count_parameters(network: nn.Module) -> int:
 
 def _encoder(columns: Columns | None, channels: int) -> nn.Module:
     assert columns is not None
-    return nn.Linear(columns, channels) if isinstance(columns, int) else CategoryEncoder(columns, channels)
+    return Linear(columns, channels) if isinstance(columns, int) else CategoryEncoder(columns, channels)
 
 
 def _width(values: Tensor) -> int:

@@ -1,6 +1,8 @@
 """Where to train: the device, the processes, and whether a dataset fits the device."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from lightning.fabric import Fabric
@@ -30,10 +32,21 @@ def make_fabric(device: str = "auto", precision: str = "32-true") -> Fabric:
         devices=[int(number)] if number else local,
         num_nodes=max(1, processes // local),
         strategy="ddp" if processes > 1 else "auto",
-        precision=precision,  # type: ignore[arg-type]
+        precision="32-true" if precision == "tf32-true" else precision,  # type: ignore[arg-type]
     )
     fabric.launch()
     return fabric
+
+
+@contextmanager
+def matrix_precision(precision: str) -> Iterator[None]:
+    """While it lasts, matrix products on a GPU round their factors to TF32 if ``precision`` asks for it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32-true" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def store_device(graphs: PackedGraphs, device: torch.device) -> torch.device:

@@ -11,7 +11,7 @@ from lightning.fabric import Fabric
 
 from dgn.data.benchmarks import Benchmark
 from dgn.training.build import build_network
-from dgn.training.devices import make_fabric
+from dgn.training.devices import make_fabric, matrix_precision
 from dgn.training.errors import OutOfMemoryError
 from dgn.training.experiment import Experiment
 from dgn.training.material import Material, prepare
@@ -40,15 +40,16 @@ def train(
     """
     say = on_resume or (lambda _: None)
     try:
-        fabric = make_fabric(device, experiment.training.precision)
-        material = prepare(experiment, benchmark, fabric.device)
-        runs = [Run(_member(seed, experiment, benchmark, material, fabric), experiment, out) for seed in seeds]
-        for run in runs:
-            if resume:
-                run.resume(say)
-            run.save()
-        _train(runs, material, on_epoch, save_every)
-        results = [run.finish(material.fork()) for run in runs if run.failure is None]
+        with matrix_precision(experiment.training.precision):
+            fabric = make_fabric(device, experiment.training.precision)
+            material = prepare(experiment, benchmark, fabric.device)
+            runs = [Run(_member(seed, experiment, benchmark, material, fabric), experiment, out) for seed in seeds]
+            for run in runs:
+                if resume:
+                    run.resume(say)
+                run.save()
+            _train(runs, material, on_epoch, save_every)
+            results = [run.finish(material.fork()) for run in runs if run.failure is None]
     except torch.OutOfMemoryError as problem:
         raise OutOfMemoryError(
             f"memory: expected a step of {experiment.training.batch_size} graphs and {len(seeds)} seeds to fit the "

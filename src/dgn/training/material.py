@@ -11,7 +11,7 @@ from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root
 from dgn.data.store import Store
-from dgn.nn.conv import scaler_key
+from dgn.nn.products import scaler_key
 from dgn.training.augment import is_active
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split

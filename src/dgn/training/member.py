@@ -135,8 +135,9 @@ class Member:
         numerator, denominator = self.objective.loss(prediction, target, real, self._everywhere(statistics))
         whole = self._everywhere(denominator)
         assert whole is not None
+        loss = numerator / whole.clamp(min=TINY)
         # Gradients are averaged over processes: their number turns the mean of parts into the whole.
-        self.fabric.backward(numerator * self.fabric.world_size / whole.clamp(min=TINY))
+        self.fabric.backward(loss if self.fabric.world_size == 1 else loss * self.fabric.world_size)
         self.optimizer.step()
         self.terms += torch.stack([numerator.detach(), denominator.detach()])
 

@@ -26,7 +26,7 @@ def l1(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | 
     prediction = _precise(prediction)
     target = target.reshape(prediction.shape).to(prediction.dtype)
     share = _entry_weight(~target.isnan(), weight, prediction)
-    error = _real(prediction, share) - _real(target, share)
+    error = _real(prediction - target, share)
     return (share * error.abs()).sum(), share.sum()
 
 

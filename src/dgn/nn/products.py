@@ -1,0 +1,33 @@
+"""The last sum of a convolution: over degree scalers, the node's own part and the bias."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Products(NamedTuple):
+    """A convolution before its last sum over scalers: what :func:`combine` adds up.
+
+    Shapes:
+        ``every`` [N, T, S, out / T], ``own`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias`` [T, out / T].
+    """
+
+    every: Tensor
+    own: Tensor | None
+    scale: Tensor | None
+    bias: Tensor
+
+
+def scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
+    """The name under which a graph keeps its degree scalers."""
+    return f"scalers {', '.join(scalers)} {delta} {dtype}"
+
+
+def combine(products: Products) -> Tensor:
+    r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
+    every, own, scale, bias = products
+    scaled = every if scale is None else every * scale[:, None, :, None]
+    out = (scaled.sum(dim=2) + bias.to(every.dtype)).flatten(1)
+    return out if own is None else out + own
