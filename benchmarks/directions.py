@@ -2,19 +2,22 @@
 
     python benchmarks/directions.py [PACKED.npz ...]
 
-One thread, one process, medians taken in turns, first four directions. The graphs are molecule-like ones (random trees
-of 23 nodes with three rings), PATTERN drawn anew from its recipe, and those of packed files, 1,000 of each. We take all
-of them in one call and start from the list of edges; the others take one graph at a time, the first 100 only, and get
-the matrix or the object that they want before the clock starts.
+One thread, one process, first four directions. Medians of processor time, taken in turns: other work on the machine
+disturbs it less than the time on the wall, and on an idle one they are the same. The graphs are molecule-like ones
+(random trees of 23 nodes with three rings), PATTERN drawn anew from its recipe, and those of packed files, 1,000 of
+each. We take all of them in one call and start from the list of edges; the others take one graph at a time, the first
+100 only, and get the matrix or the object that they want before the clock starts.
 
 The residual is the largest |L v - lambda v| over 2 d_max. "right" is the share of connected graphs whose four vectors
 belong to the first four non-trivial eigenvalues. PyG knows the symmetric Laplacian only, and is judged by that.
 """
 
 import importlib
+import statistics
 import sys
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,6 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 from sklearn.manifold import spectral_embedding
 from threadpoolctl import threadpool_limits
-from timing import measure
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE
 
@@ -126,15 +128,22 @@ def one_by_one(function: Callable[[Any], NDArray[np.float64]], items: list[Any])
     return lambda: [function(item) for item in items]
 
 
-def in_one_call(graphs: list[Edges], direct: bool) -> Callable[[], Found]:
-    batch, sizes = joined(graphs), [n for _, n in graphs]
-    return lambda: [part.numpy() for part in ours(batch, direct).split(sizes)]
+def measured(functions: Sequence[Callable[[], object]], repeats: int = 7) -> list[float]:
+    """Median microseconds of the processor, taken in turns."""
+    times: list[list[float]] = [[] for _ in functions]
+    for _ in range(1 + repeats):
+        for function, mine in zip(functions, times, strict=True):
+            start = time.process_time()
+            function()
+            mine.append(1e6 * (time.process_time() - start))
+    return [statistics.median(mine[1:]) for mine in times]  # the first one compiles and fills caches
 
 
 def compare(name: str, graphs: list[Edges]) -> None:
     few = [dgn.as_graph(*graph) for graph in graphs[:FEW]]
     matrices = [adjacency(graph) for graph in few]
     laplacians = [normalized(matrix, None) for matrix in matrices]
+    batch, sizes = joined(graphs), [n for _, n in graphs]
     data = [Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes) for graph in few]
     methods = {
         "scipy eigsh, tol=0": one_by_one(with_eigsh, laplacians),
@@ -142,15 +151,17 @@ def compare(name: str, graphs: list[Edges]) -> None:
         "PyG AddLaplacianEigenvectorPE": one_by_one(with_pyg, data),
         "scikit-learn spectral_embedding": one_by_one(with_sklearn, [matrix.toarray() for matrix in matrices]),
         "networkx spectral_layout": one_by_one(with_networkx, [networkx.from_scipy_sparse_array(m) for m in matrices]),
-        "dgn.directions, torch eigh": in_one_call(graphs, direct=False),
-        "dgn.directions, direct": in_one_call(graphs, direct=True),
+        "dgn.directions, torch eigh": lambda: ours(batch, direct=False),
+        "dgn.directions, direct": lambda: ours(batch, direct=True),
     }
-    micros = [1e3 * time for time in measure(list(methods.values()), "cpu", repeats=7)]
-    print(f"\n{name}: {len(graphs)} graphs, {np.mean([n for _, n in graphs]):.0f} nodes")
+    micros = measured(list(methods.values()))
+    print(f"\n{name}: {len(graphs)} graphs, {np.mean(sizes):.0f} nodes")
     print("| method | us per graph | times eigsh | residual | right |\n|---|---:|---:|---:|---:|")
     base = micros[0] / len(few)
     for (method, function), total in zip(methods.items(), micros, strict=True):
         found = function()
+        if isinstance(found, torch.Tensor):
+            found = [part.numpy() for part in found.split(sizes)]
         worst, right = quality(graphs[: len(found)], found, method.startswith("PyG"))
         print(f"| {method} | {total / len(found):.1f} | {base * len(found) / total:.1f} | {worst:.0e} | {right:.0%} |")
 
