@@ -30,6 +30,7 @@ from dgn.training.build import build_network
 from dgn.training.devices import make_fabric
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.load import load_graphs
+from dgn.training.loop import side_by_side as train_side_by_side
 from dgn.training.loop import train
 from dgn.training.material import Material, prepare
 from dgn.training.member import Member, cut
@@ -75,7 +76,12 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--compare", type=int, default=COMPARED, help="first losses to compare")
     parser.add_argument("--epochs", type=int, default=3, help="epochs of ours to time; the median counts")
     parser.add_argument("--workers", type=int, help="processes of PyG's loader; default: 4 with a GPU, 0 without")
-    parser.add_argument("--compile-limit", type=float, default=60, help="seconds for torch.compile; 0: leave it out")
+    parser.add_argument(
+        "--compile-limit",
+        type=float,
+        default=60,
+        help="seconds for compiled steps, compilation included; 0: leave them out",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer graphs, 20 steps, no torch.compile")
     parser.add_argument(
         "--to-score", action="store_true", help="train to the end, and time the published score instead"
@@ -95,22 +101,20 @@ def speed(name: str, arguments: argparse.Namespace, device: torch.device) -> lis
     note(name, "load")
     experiment = load_experiment(*RUNS[name])
     benchmark = load_benchmark(name, arguments.data)
-    if arguments.quick:
-        benchmark = fewer(benchmark, QUICK[name])
+    benchmark = fewer(benchmark, QUICK[name] if arguments.quick else len(benchmark.graphs))
     benchmark = with_directions(benchmark, experiment.num_directions)  # PyG reads them too
     note(name, "prepare", began)
     material = prepare(experiment, benchmark, device)
     note(name, "ours", began)
     with stream(device):
         steps, ours = time_epochs([member(SEED, experiment, benchmark, material, device)], material, arguments.epochs)
-    row = {"data": name, "graphs": len(material.training), "batch": experiment.training.batch_size, "steps": steps,
-           "ours ms/step": ours / steps, "ours s/epoch": ours / 1e3}  # fmt: skip
     note(name, "losses", began)
-    row |= losses(experiment, benchmark, material, device, arguments.compare)
+    rows = [{"data": name, "losses": arguments.compare, **losses(experiment, benchmark, material, device, arguments)}]
     note(name, "PyG", began)
-    row |= time_pyg(experiment, benchmark, material, device, arguments, ours / steps, steps)
+    times = {"data": name, "graphs": len(material.training), "batch": experiment.training.batch_size, "steps": steps,
+             "ours ms/step": ours / steps, "ours s/epoch": ours / 1e3}  # fmt: skip
+    rows.append(times | time_pyg(experiment, benchmark, material, device, arguments, ours / steps, steps))
     note(name, "done", began)
-    rows = [row]
     if name == "zinc":
         rows.append(side_by_side(experiment, benchmark, material, device, arguments.epochs))
         note(name, "seeds done", began)
@@ -134,13 +138,11 @@ def member(seed: int, experiment: Experiment, benchmark: Benchmark, material: Ma
 def time_epochs(members: Sequence[Member], material: Material, epochs: int) -> tuple[int, float]:
     """Steps of an epoch, and median milliseconds until all members are through it, after one to warm up."""
     streams = [stream(one.device) for one in members]
-    times, steps = [], 0
+    times, steps = [], -(-len(material.training) // members[0].settings.batch_size)
     for _ in range(1 + epochs):
         wait(members[0].device)
         start = time.perf_counter()
-        for one, queue in zip(members, streams, strict=True):
-            with queue:
-                steps = one.train_epoch(material.training)
+        train_side_by_side(members, streams, material.training)
         wait(members[0].device)
         times.append(1e3 * (time.perf_counter() - start))
     return steps, statistics.median(times[1:])
@@ -210,7 +212,11 @@ def loader(experiment: Experiment, benchmark: Benchmark, numbers: Tensor, worker
 
 
 def losses(
-    experiment: Experiment, benchmark: Benchmark, material: Material, device: torch.device, count: int
+    experiment: Experiment,
+    benchmark: Benchmark,
+    material: Material,
+    device: torch.device,
+    arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """Largest relative differences of the first losses, without dropout.
 
@@ -218,7 +224,7 @@ def losses(
     stand those of PyG at our weights before every step, and those of PyG in float32 against itself in float64.
     """
     plain = replace(experiment, network=replace(experiment.network, dropout=0.0))
-    numbers = order(material, plain, count)
+    numbers = order(material, plain, arguments.compare)
     ours = member(SEED, plain, benchmark, material, device)
     ways = [make_baseline(plain, benchmark, material.delta) for _ in range(3)]
     for network in ways:
@@ -235,7 +241,8 @@ def losses(
         found[2].append(exact.step(wide))
         wait(device)
         with queue:
-            ours.train_epoch(row[row >= 0])
+            for _ in ours.train_epoch(row[row >= 0]):
+                pass
             found[3].append(ours.terms[0] / ours.terms[1])
         wait(device)
     led_by_us, free, true, mine = (torch.stack(each).double().cpu() for each in found)
@@ -281,10 +288,7 @@ def compiled(theirs: PyG, batches: Any, ready: list[Any], limit: float) -> dict[
     theirs.network = torch.compile(theirs.network, dynamic=True)
     try:
         with time_limit(limit):
-            for batch in ready[:2]:
-                theirs.step(batch)
-            wait(theirs.device)
-        return {"compiled": theirs.time(batches), "compiled ready": theirs.time(ready)}
+            return {"compiled": theirs.time(batches), "compiled ready": theirs.time(ready)}
     except Exception as problem:  # any failure of a compiler is a result here
         said = f"{type(problem).__name__}: {problem}".splitlines()[0][:60]
         return {"compiled": said, "compiled ready": ""}

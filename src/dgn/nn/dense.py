@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-TALL = 1 << 14  # rows from which the gradient of a small matrix is summed in parts
+TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
 PARTS = 64
 
 
@@ -26,15 +26,19 @@ class Linear(nn.Linear):
 def is_plain(x: Tensor, weight: Tensor) -> bool:
     """Whether the functions here take a product over: on a GPU, of one type, and not while tracing."""
     tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
-    return x.is_cuda and x.dim() == 2 and x.dtype == weight.dtype and not tracing
+    return x.is_cuda and x.dim() in (2, 3) and x.dtype == weight.dtype and not tracing
 
 
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """``x @ weight.T``: ``[N, in] x [out, in] -> [N, out]``."""
+    """``x @ weight.T``: ``[N, in] x [out, in] -> [N, out]``, or, tower by tower, ``[N, T, in] x [T, out, in]``."""
     if is_plain(x, weight) and x.size(0) >= TALL:
         out: Tensor = _Tall.apply(x, weight)  # type: ignore[no-untyped-call]
         return out
-    return x @ weight.T
+    return _times(x, weight)
+
+
+def _times(x: Tensor, weight: Tensor) -> Tensor:
+    return x @ weight.T if weight.dim() == 2 else torch.einsum("nti,toi->nto", x, weight)
 
 
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
@@ -49,12 +53,12 @@ class _Tall(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return x @ weight.T
+        return _times(x, weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        of_x = grad @ weight if ctx.needs_input_grad[0] else None
+        of_x = _times(grad, weight.transpose(-1, -2)) if ctx.needs_input_grad[0] else None
         return of_x, _sum_of_products(grad, x) if ctx.needs_input_grad[1] else None
 
 
@@ -71,10 +75,16 @@ class _AddBias(torch.autograd.Function):
 
 
 def _sum_of_products(a: Tensor, b: Tensor) -> Tensor:
-    """``a.T @ b``, of many rows in parts: ``[N, m], [N, n] -> [m, n]``."""
+    """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
     rows, whole = a.size(0), a.size(0) // PARTS * PARTS
     if rows < TALL:
-        return a.T @ b
-    first, second = (part[:whole].reshape(PARTS, whole // PARTS, -1) for part in (a, b))
-    total = torch.bmm(first.transpose(1, 2), second).sum(dim=0)
-    return total if rows == whole else total + a[whole:].T @ b[whole:]
+        return _product(a[None], b[None])
+    first, second = (part[:whole].reshape(PARTS, whole // PARTS, *part.shape[1:]) for part in (a, b))
+    total = _product(first, second)
+    return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """``[P, N, ..., m], [P, N, ..., n] -> [..., m, n]``, summed over P and N."""
+    products = torch.matmul(a.movedim(1, -1), b.movedim(1, -2))
+    return products[0] if len(products) == 1 else products.sum(dim=0)

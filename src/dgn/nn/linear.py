@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from dgn.nn.dense import multiply
+
 
 class PieceLinear(nn.Module):
     r"""One linear map per tower whose matrix is kept in pieces: :math:`y_t = x_t W_t^\top + b_t`.
@@ -79,5 +81,5 @@ class UpdateLinear(PieceLinear):
 def per_tower(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply each tower's slice by its own matrix: ``[N, T, in] x [T, out, in] -> [N, T, out]``."""
     if weight.size(0) == 1:
-        return x @ weight.flatten(0, 1).T
-    return torch.einsum("nti,toi->nto", x, weight)
+        return multiply(x.flatten(1), weight.flatten(0, 1))[:, None]
+    return multiply(x, weight)

@@ -6,11 +6,17 @@ import torch
 import triton
 from torch import Tensor
 
-from dgn.nn.tail_kernels import combine_rows, gradient_of_rows, normalize_rows, sum_gradients
+from dgn.nn.tail_kernels import (
+    combine_rows,
+    find_gradients,
+    find_statistics,
+    gradient_of_rows,
+    normalize_rows,
+    sum_gradients,
+)
 
-MOST_BLOCKS = 128  # of rows: every program reads the statistics of all
+MOST_BLOCKS = 128  # of rows: their statistics are read at once
 BLOCK_N = 32
-BLOCK_B = 32
 
 
 class Finish(torch.autograd.Function):
@@ -48,10 +54,14 @@ class Finish(torch.autograd.Function):
             every, _or(own, y), _or(scale, y), bias, _or(size, y), _or(real, y), y, means, spreads, counts, n,
             channels, width, rows, S=scalers, **flags, **shape,
         )  # fmt: skip
+        narrow, small = _statistics(channels)
+        find_statistics[narrow](
+            means, spreads, counts, running_mean, running_var, tracked, mean, inverse, total, channels, blocks, eps,
+            momentum, **small,
+        )  # fmt: skip
         ends = {"RELU": relu, "HAS_KEPT": kept is not None, "HAS_RESIDUAL": residual is not None}
         normalize_rows[grid](
-            y, means, spreads, counts, gamma, beta, _or(residual, y), _or(kept, y), running_mean, running_var, tracked,
-            out, mean, inverse, total, n, channels, rows, blocks, eps, momentum, keep_factor, **ends, BLOCK_B=BLOCK_B,
+            y, mean, inverse, gamma, beta, _or(residual, y), _or(kept, y), out, n, channels, rows, keep_factor, **ends,
             **shape,
         )  # fmt: skip
         ctx.save_for_backward(y, scale, size, real, gamma, beta, kept, mean, inverse, total)
@@ -71,15 +81,19 @@ class Finish(torch.autograd.Function):
             blocks, keep_factor, RELU=ends["RELU"], HAS_KEPT=ends["HAS_KEPT"], HAS_SIZE=flags["HAS_SIZE"],
             HAS_REAL=flags["HAS_REAL"], **shape,
         )  # fmt: skip
+        gamma_grad, beta_grad, bias_grad = (torch.empty_like(gamma) for _ in range(3))
+        narrow, small = _statistics(channels)
+        find_gradients[narrow](
+            parts, gamma, inverse, total, beta_grad, gamma_grad, bias_grad, channels, blocks, **small
+        )
         every_grad = y.new_empty(every_shape)
         own_grad = torch.empty_like(y) if flags["HAS_OWN"] else None
         apart = ends["HAS_RESIDUAL"] and ends["HAS_KEPT"]
         residual_grad = torch.empty_like(y) if apart else grad if ends["HAS_RESIDUAL"] else None
-        gamma_grad, beta_grad, bias_grad = (torch.empty_like(gamma) for _ in range(3))
         gradient_of_rows[grid](
             grad, y, _or(kept, y), _or(scale, y), _or(size, y), _or(real, y), mean, inverse, gamma, beta, total,
-            parts, every_grad, _or(own_grad, y), _or(residual_grad, y), gamma_grad, beta_grad, bias_grad, n, channels,
-            every_shape[3], rows, blocks, keep_factor, S=every_shape[2], **flags, **ends, BLOCK_B=BLOCK_B, **shape,
+            beta_grad, gamma_grad, every_grad, _or(own_grad, y), _or(residual_grad, y), n, channels, every_shape[3],
+            rows, keep_factor, S=every_shape[2], **flags, **ends, **shape,
         )  # fmt: skip
         found = every_grad, own_grad, None, bias_grad.view(bias_shape), None, None, gamma_grad, beta_grad, residual_grad
         return (*found, None, None, None, None)
@@ -91,6 +105,11 @@ def _blocks(n: int, channels: int) -> tuple[int, int, tuple[int, int], dict[str,
     blocks = triton.cdiv(n, rows)
     block_c = min(64, triton.next_power_of_2(channels))
     return rows, blocks, (blocks, triton.cdiv(channels, block_c)), {"BLOCK_N": BLOCK_N, "BLOCK_C": block_c}
+
+
+def _statistics(channels: int) -> tuple[tuple[int], dict[str, int]]:
+    """The grid and the shape of programs that read the statistics of all blocks, for few channels each."""
+    return (triton.cdiv(channels, 8),), {"BLOCK_B": MOST_BLOCKS, "BLOCK_C": 8}
 
 
 def _or(tensor: Tensor | None, unused: Tensor) -> Tensor:

@@ -71,57 +71,45 @@ def combine_rows(
 
 
 @triton.jit
-def sum_blocks(parts, weights, columns, inside, num_channels, num_blocks, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr):
-    """The sum over blocks of ``parts`` [blocks, C], each times its weight."""
-    total = tl.zeros([BLOCK_C], tl.float32)
-    for start in range(0, num_blocks, BLOCK_B):
-        blocks = start + tl.arange(0, BLOCK_B)
-        known = (blocks < num_blocks)[:, None] & inside[None, :]
-        weight = tl.load(weights + blocks, mask=blocks < num_blocks, other=0.0)
-        total += tl.sum(load_rows(parts, blocks, columns, known, num_channels) * weight[:, None], axis=0)
-    return total
+def find_statistics(
+    block_mean, block_spread, block_count, running_mean, running_var, tracked, mean_out, inverse_out, total_out,
+    num_channels, num_blocks, eps, momentum, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Mean and inverse deviation of all rows from those of blocks; the running ones move along."""
+    columns = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = columns < num_channels
+    blocks = tl.arange(0, BLOCK_B)
+    known = (blocks < num_blocks)[:, None] & inside[None, :]
+    counts = tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0)
+    total = tl.maximum(tl.sum(counts), 1.0)
+    means = load_rows(block_mean, blocks, columns, known, num_channels)
+    mean = tl.sum(means * counts[:, None], axis=0) / total
+    far = means - mean[None, :]
+    spreads = load_rows(block_spread, blocks, columns, known, num_channels) + far * far * counts[:, None]
+    variance = tl.sum(spreads, axis=0) / total
+    tl.store(mean_out + columns, mean, mask=inside)
+    tl.store(inverse_out + columns, 1.0 / tl.sqrt(variance + eps), mask=inside)
+    old_mean, old_var = load_channels(running_mean, columns, inside), load_channels(running_var, columns, inside)
+    unbiased = variance * (total / tl.maximum(total - 1.0, 1.0))
+    tl.store(running_mean + columns, old_mean + momentum * (mean - old_mean), mask=inside)
+    tl.store(running_var + columns, old_var + momentum * (unbiased - old_var), mask=inside)
+    if tl.program_id(0) == 0:
+        tl.store(total_out, total)
+        tl.store(tracked, tl.load(tracked) + 1)
 
 
 @triton.jit
 def normalize_rows(
-    y, block_mean, block_spread, block_count, gamma, beta, residual, kept, running_mean, running_var, tracked, out,
-    mean_out, inverse_out, total_out, num_rows, num_channels, rows_per_block, num_blocks, eps, momentum, keep_factor,
-    RELU: tl.constexpr, HAS_RESIDUAL: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCK_B: tl.constexpr,
-    BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    y, mean_in, inverse_in, gamma_in, beta_in, residual, kept, out, num_rows, num_channels, rows_per_block, keep_factor,
+    RELU: tl.constexpr, HAS_RESIDUAL: tl.constexpr, HAS_KEPT: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Batch norm, ReLU, residual and dropout of a block of rows; the first block keeps the statistics."""
+    """Batch norm, ReLU, residual and dropout of a block of rows."""
     block = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = columns < num_channels
-    total = 0.0
-    for start in range(0, num_blocks, BLOCK_B):
-        blocks = start + tl.arange(0, BLOCK_B)
-        total += tl.sum(tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0))
-    total = tl.maximum(total, 1.0)
-    mean = sum_blocks(block_mean, block_count, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C) / total
-    spread = tl.zeros([BLOCK_C], tl.float32)
-    for start in range(0, num_blocks, BLOCK_B):
-        blocks = start + tl.arange(0, BLOCK_B)
-        known = (blocks < num_blocks)[:, None] & inside[None, :]
-        count = tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0)
-        far = load_rows(block_mean, blocks, columns, known, num_channels) - mean[None, :]
-        here = load_rows(block_spread, blocks, columns, known, num_channels) + far * far * count[:, None]
-        spread += tl.sum(tl.where(known, here, 0.0), axis=0)
-    variance = spread / total
-    inverse = 1.0 / tl.sqrt(variance + eps)
-    if block == 0:
-        tl.store(mean_out + columns, mean, mask=inside)
-        tl.store(inverse_out + columns, inverse, mask=inside)
-        old_mean = tl.load(running_mean + columns, mask=inside, other=0.0)
-        old_var = tl.load(running_var + columns, mask=inside, other=0.0)
-        unbiased = variance * (total / tl.maximum(total - 1.0, 1.0))
-        tl.store(running_mean + columns, old_mean + momentum * (mean - old_mean), mask=inside)
-        tl.store(running_var + columns, old_var + momentum * (unbiased - old_var), mask=inside)
-        if tl.program_id(1) == 0:
-            tl.store(total_out, total)
-            tl.store(tracked, tl.load(tracked) + 1)
-    factor = inverse * tl.load(gamma + columns, mask=inside, other=0.0)
-    shift = tl.load(beta + columns, mask=inside, other=0.0) - mean * factor
+    factor = load_channels(inverse_in, columns, inside) * load_channels(gamma_in, columns, inside)
+    shift = load_channels(beta_in, columns, inside) - load_channels(mean_in, columns, inside) * factor
     for start in range(0, rows_per_block, BLOCK_N):
         rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask = (rows < num_rows)[:, None] & inside[None, :]
@@ -190,49 +178,57 @@ def sum_gradients(
 
 
 @triton.jit
-def add_blocks(parts, columns, inside, num_channels, num_blocks, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr):
-    """The sum over blocks of ``parts`` [blocks, C]."""
-    total = tl.zeros([BLOCK_C], tl.float32)
-    for start in range(0, num_blocks, BLOCK_B):
-        blocks = start + tl.arange(0, BLOCK_B)
-        known = (blocks < num_blocks)[:, None] & inside[None, :]
-        total += tl.sum(load_rows(parts, blocks, columns, known, num_channels), axis=0)
-    return total
+def add_block(parts, blocks, columns, known, num_channels):
+    return tl.sum(load_rows(parts, blocks, columns, known, num_channels), axis=0)
+
+
+@triton.jit
+def find_gradients(
+    parts, gamma_in, inverse_in, total_in, beta_grad, gamma_grad, bias_grad, num_channels, num_blocks,
+    BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Gradients of beta, gamma and the bias from the sums over blocks."""
+    columns = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
+    inside = columns < num_channels
+    blocks = tl.arange(0, BLOCK_B)
+    known = (blocks < num_blocks)[:, None] & inside[None, :]
+    apart = num_blocks * num_channels
+    of_beta = add_block(parts, blocks, columns, known, num_channels)
+    of_gamma = add_block(parts + apart, blocks, columns, known, num_channels)
+    sized = add_block(parts + 2 * apart, blocks, columns, known, num_channels)
+    sizes = add_block(parts + 3 * apart, blocks, columns, known, num_channels)
+    sized_unit = add_block(parts + 4 * apart, blocks, columns, known, num_channels)
+    factor = load_channels(gamma_in, columns, inside) * load_channels(inverse_in, columns, inside)
+    of_bias = factor * (sized - (of_beta * sizes + of_gamma * sized_unit) / tl.load(total_in))
+    tl.store(beta_grad + columns, of_beta, mask=inside)
+    tl.store(gamma_grad + columns, of_gamma, mask=inside)
+    tl.store(bias_grad + columns, of_bias, mask=inside)
 
 
 @triton.jit
 def gradient_of_rows(
-    grad, y, kept, scale, size, real, mean_in, inverse_in, gamma_in, beta_in, total_in, parts, every_grad, own_grad,
-    residual_grad, gamma_grad, beta_grad, bias_grad, num_rows, num_channels, width, rows_per_block, num_blocks,
-    keep_factor, S: tl.constexpr, RELU: tl.constexpr, HAS_KEPT: tl.constexpr, HAS_OWN: tl.constexpr,
-    HAS_SCALE: tl.constexpr, HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
-    BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    grad, y, kept, scale, size, real, mean_in, inverse_in, gamma_in, beta_in, total_in, beta_grad, gamma_grad,
+    every_grad, own_grad, residual_grad, num_rows, num_channels, width, rows_per_block, keep_factor, S: tl.constexpr,
+    RELU: tl.constexpr, HAS_KEPT: tl.constexpr, HAS_OWN: tl.constexpr, HAS_SCALE: tl.constexpr,
+    HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr, HAS_RESIDUAL: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of everything that :func:`combine_rows` read."""
+    """Gradients of everything that :func:`combine_rows` read, row by row."""
     block = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = columns < num_channels
     place = (columns // width) * S * width + columns % width
     mean, inverse = load_channels(mean_in, columns, inside), load_channels(inverse_in, columns, inside)
     gamma, beta = load_channels(gamma_in, columns, inside), load_channels(beta_in, columns, inside)
-    apart = num_blocks * num_channels
-    of_beta = add_blocks(parts, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
-    of_gamma = add_blocks(parts + apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
     total = tl.load(total_in)
-    if block == 0:
-        sized = add_blocks(parts + 2 * apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
-        sizes = add_blocks(parts + 3 * apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
-        sized_unit = add_blocks(parts + 4 * apart, columns, inside, num_channels, num_blocks, BLOCK_B, BLOCK_C)
-        of_bias = gamma * inverse * (sized - (of_beta * sizes + of_gamma * sized_unit) / total)
-        tl.store(beta_grad + columns, of_beta, mask=inside)
-        tl.store(gamma_grad + columns, of_gamma, mask=inside)
-        tl.store(bias_grad + columns, of_bias, mask=inside)
+    of_beta = load_channels(beta_grad, columns, inside) / total
+    of_gamma = load_channels(gamma_grad, columns, inside) / total
     for start in range(0, rows_per_block, BLOCK_N):
         rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask = (rows < num_rows)[:, None] & inside[None, :]
         outer, inner, unit = load_gradient(grad, y, kept, rows, columns, mask, num_channels, mean, inverse, gamma, beta,
                                            keep_factor, RELU, HAS_KEPT)  # fmt: skip
-        common = (of_beta[None, :] + unit * of_gamma[None, :]) / total
+        common = of_beta[None, :] + unit * of_gamma[None, :]
         here = (inner - load_real(real, rows, num_rows, HAS_REAL)[:, None] * common) * (gamma * inverse)[None, :]
         if HAS_SIZE:
             here *= tl.load(size + rows, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]

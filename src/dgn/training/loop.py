@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from lightning.fabric import Fabric
+from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
 from dgn.training.build import build_network
@@ -18,6 +19,7 @@ from dgn.training.material import Material, prepare
 from dgn.training.member import Member
 from dgn.training.run import EpochReport, Run, RunResult
 
+DONE = object()
 SAVE_EVERY = 10.0  # seconds between checkpoints
 
 
@@ -75,11 +77,12 @@ def _train(
     """Epochs of all seeds: queue the work of each, then wait for each."""
     start, saved = time.perf_counter() - max(run.seconds for run in runs), time.perf_counter()
     validation = {run.member.seed: material.splits["val"].fork() for run in runs}
-    streams = {run.member.seed: _stream(run.member.device) for run in runs}
+    streams = {run.member.seed: own_stream(run.member.device) for run in runs}
     while active := [run for run in runs if run.active]:
+        side_by_side([run.member for run in active], [streams[run.member.seed] for run in active], material.training)
         for run in active:
+            run.steps += -(-len(material.training) // run.settings.batch_size)
             with streams[run.member.seed]:
-                run.steps += run.member.train_epoch(material.training)
                 run.member.evaluate(validation[run.member.seed])
         for run in active:
             with streams[run.member.seed]:
@@ -94,7 +97,19 @@ def _train(
             saved = time.perf_counter()
 
 
-def _stream(device: torch.device) -> Any:
+def side_by_side(members: Sequence[Member], streams: Sequence[Any], numbers: Tensor) -> None:
+    """An epoch of each member, a step of each in turn: queued whole, one after the other, they would not overlap."""
+    going = [(stream, member.train_epoch(numbers)) for member, stream in zip(members, streams, strict=True)]
+    while going:
+        left = []
+        for stream, steps in going:
+            with stream:
+                if next(steps, DONE) is not DONE:
+                    left.append((stream, steps))
+        going = left
+
+
+def own_stream(device: torch.device) -> Any:
     """A queue of its own for a member, so that several run at once."""
     if device.type != "cuda":
         return nullcontext()

@@ -68,8 +68,8 @@ class Member:
         self.replay: Replay | None = None
         self.evaluations: dict[int, Replay] = {}
 
-    def train_epoch(self, numbers: Tensor) -> int:
-        """Train once on the graphs ``numbers`` [G]; returns the number of steps."""
+    def train_epoch(self, numbers: Tensor) -> Iterator[None]:
+        """Train once on the graphs ``numbers`` [G], a step at a time."""
         epoch = self.schedule.epoch
         order = torch.randperm(len(numbers), generator=_generator(self.seed, epoch, "order"))
         every = cut(numbers[order], self.settings.batch_size)
@@ -86,11 +86,10 @@ class Member:
         for batches in self._chunks(mine, weights):
             if self.replay is not None:
                 self.replay.words[: len(batches)].copy_(batches.words, non_blocking=True)
-                self.replay.run(len(batches))
+                yield from self.replay.steps(len(batches))
             else:
                 self.words.batches = batches
-                Replay(self._step, batches.words).run(len(batches))
-        return len(every)
+                yield from Replay(self._step, batches.words).steps(len(batches))
 
     def evaluate(self, split: Split) -> None:
         """Predict for a split, queued behind what came before; :meth:`Split.scores` then waits for it."""
@@ -103,7 +102,8 @@ class Member:
             )
             split.terms.zero_()
             self.evaluations[id(split)] = known
-        known.run(len(split.batches))
+        for _ in known.steps(len(split.batches)):
+            pass
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training changes, by name: copies."""

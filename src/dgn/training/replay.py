@@ -1,6 +1,6 @@
 """A step that is repeated: captured once as a CUDA graph and replayed, or simply called."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -28,8 +28,8 @@ class Replay:
             self.row = torch.zeros_like(words[0])
             self._capture(generators)
 
-    def run(self, count: int) -> None:
-        """Repeat the step for the first ``count`` rows."""
+    def steps(self, count: int) -> Iterator[None]:
+        """Repeat the step for the first ``count`` rows, one at a time."""
         self.counter.zero_()
         for number in range(count):
             if self.graph is None:
@@ -37,6 +37,7 @@ class Replay:
                 self.counter += 1
             else:
                 self.graph.replay()
+            yield
 
     def _once(self) -> None:
         torch.index_select(self.words, 0, self.counter, out=self.row[None])
