@@ -1,6 +1,10 @@
-"""Draw the figures of the documentation into docs/figures: ``python docs/figures.py``."""
+"""Draw the figures of the documentation into docs/figures: ``python docs/figures.py [minnesota.npz]``.
+
+The road network of Minnesota is drawn if the path of its file is given: ``num_nodes``, ``edge_index`` [2, E], ``xy``.
+"""
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -214,6 +218,48 @@ def draw_vectors(axes: Axes, edges: Tensor, position: Points, field: Tensor) -> 
     )  # fmt: skip
 
 
+def minnesota(path: Path) -> Figure:
+    """The first three directions of a road network, and the vector of each field at junctions spread evenly."""
+    with np.load(path) as arrays:
+        one_way, position = torch.from_numpy(arrays["edge_index"].astype(np.int64)), arrays["xy"].astype(float)
+    edges = torch.cat([one_way, one_way.flip(0)], dim=1)
+    found = dgn.directions(edges, len(position), k=3)
+    roads = found.component == found.component.bincount().argmax()  # two junctions are cut off
+    figure = Figure(figsize=(9.6, 5.2), layout="constrained")
+    for k, (above, below) in enumerate(figure.subplots(2, 3).T, start=1):
+        potential = found.potential[:, k - 1] * roads
+        value = float(found.eigenvalues[found.component[roads][0], k - 1])
+        for axes in (above, below):
+            lines = LineCollection(list(position[one_way.T.numpy()]), colors="#d4d6db", linewidths=0.6, zorder=1)
+            axes.add_collection(lines)
+        clean(above, rf"$\varphi_{k}$,  $\lambda_{k}$ = {value * 1e3:.2f} $\cdot$ 10$^{{-3}}$", position, margin=0.1)
+        clean(below, rf"$\nabla\varphi_{k}$", position, margin=0.1)
+        limit = float(potential.abs().max())
+        above.scatter(*position.T, 5, potential, cmap=SIGNED, vmin=-limit, vmax=limit, linewidths=0, zorder=2)
+        draw_wind(below, edges, position, potential)
+    return figure
+
+
+def draw_wind(axes: Axes, edges: Tensor, position: Points, potential: Tensor, cell: float = 0.25) -> None:
+    """One arrow for each cell of a map: the mean over its junctions of the vectors of the field, uphill."""
+    field = dgn.normalize(dgn.gradient(potential, edges), edges, len(position))
+    towards = position[edges[0]] - position[edges[1]]
+    towards /= np.maximum(np.linalg.norm(towards, axis=1, keepdims=True), 1e-12)
+    vector = dgn.divergence(field[:, None] * torch.from_numpy(towards), edges, len(position)).numpy()
+    place, inverse, count = np.unique(
+        np.floor(position / cell), axis=0, return_inverse=True, return_counts=True
+    )  # fmt: skip
+    mean, middle = np.zeros((len(place), 2)), np.zeros((len(place), 2))
+    np.add.at(mean, inverse, vector)
+    np.add.at(middle, inverse, position)
+    mean /= count[:, None]
+    length = np.linalg.norm(mean, axis=1).max()
+    axes.quiver(
+        *(middle / count[:, None]).T, *(cell * mean / max(length, 1e-12)).T, color=INK, angles="xy",
+        scale_units="xy", scale=0.55, pivot="mid", width=0.006, zorder=2,
+    )  # fmt: skip
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "grid": lambda: two_directions(*grid(8, 6), size=(7.6, 3.2)),
     "molecule": lambda: two_directions(*molecule(), size=(8.6, 2.2)),
@@ -232,8 +278,9 @@ def save(figure: Figure, path: Path) -> None:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
+    given = {"minnesota": lambda: minnesota(Path(sys.argv[1]))} if len(sys.argv) > 1 else {}
     with mpl.rc_context(STYLE):
-        for name, draw in FIGURES.items():
+        for name, draw in (FIGURES | given).items():
             path = FOLDER / f"{name}.png"
             save(draw(), path)
             print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")

@@ -37,6 +37,7 @@ class Directions:
         - ``component`` [N]: the component of each node, numbered by first node.
         - ``sign_decided`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that no
           rule can choose the sign.
+        - ``following`` [N, 1]: the vector after the last, of which only the eigenvalue is accurate, for ``update``.
     """
 
     potential: Tensor
@@ -44,6 +45,7 @@ class Directions:
     gap: Tensor
     component: Tensor
     sign_decided: Tensor
+    following: Tensor | None = None
 
     def __repr__(self) -> str:
         (nodes, k), components = self.potential.shape, len(self.eigenvalues)
@@ -89,7 +91,8 @@ class Directions:
                 f"edge_index: expected at least the {len(self.potential)} nodes whose directions are known, got "
                 f"{graph.num_nodes}; pass num_nodes, or call directions where nodes were removed"
             )
-        start = np.pad(self.potential.double().cpu().numpy(), ((0, added), (0, 0)))
+        known = self.potential if self.following is None else torch.cat([self.potential, self.following], dim=1)
+        start = np.pad(known.double().cpu().numpy(), ((0, added), (0, 0)))
         return _directions(graph, edge_weight, self.potential.size(1), normalization, start)
 
 
@@ -140,7 +143,7 @@ def _directions(
     normalization: Normalization,
     start: NDArray[np.float64] | None,
 ) -> Directions:
-    """Directions of a checked graph; large components start from the vectors ``start`` [N, k], if given."""
+    """Directions of a checked graph; large components start from the vectors ``start`` [N, s], if given."""
     found = _spectrum(graph, edge_weight, k + 1, normalization, start)
     device = graph.edge_index.device
     return Directions(
@@ -149,6 +152,7 @@ def _directions(
         gap=torch.from_numpy(relative_gap(found.values, found.sizes)).to(device),
         component=torch.from_numpy(found.component).to(device),
         sign_decided=torch.from_numpy(found.sign_decided)[:, :k].contiguous().to(device),
+        following=torch.from_numpy(found.vectors[:, k:]).contiguous().to(device),
     )
 
 
