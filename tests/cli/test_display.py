@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from dgn.cli.display import Display, print_table
+from dgn.cli.display import Display, make_console, print_table
 from dgn.reports.tables import Table
 from dgn.training.run import EpochReport
 
@@ -57,3 +57,10 @@ def test_words_stand_left_and_numbers_right() -> None:
     assert "│ a   │     1 │" in text.getvalue()
     print_table(Console(file=text, width=60), Table("", ("run", "kind"), (("a", "x"), ("b", "longer"))))
     assert "│ a   │ x      │" in text.getvalue()
+
+
+def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    assert not make_console().quiet
+    monkeypatch.setenv("RANK", "1")
+    assert make_console().quiet
