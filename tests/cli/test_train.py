@@ -39,6 +39,7 @@ def test_finished_seeds_are_not_trained_again(dgn: Any, training: Any) -> None:
     assert "zinc/tuned in here: finished: seed 41; new: seed 95" in again.output
     assert "0.680 ± 0.382" in again.output
     assert dgn(*run, "95").exit_code == 0
+    assert "| 41 | 0.410" in Path("here/results.md").read_text()  # all seeds of the folder, not the last asked for
     assert len(training.calls) == 2
 
 

@@ -36,9 +36,8 @@ def run_seeds(
         write_experiment(out, experiment)
         train_seeds(console, experiment, benchmark, missing, out, device)
         done = finished_runs(out)
-    runs = [done[seed] for seed in seeds]
-    write_summary(out, runs)
-    return runs
+    write_summary(out, [done[seed] for seed in sorted(done)])
+    return [done[seed] for seed in seeds]
 
 
 def say_resumed(
@@ -78,7 +77,7 @@ def train_seeds(
 
 
 def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:
-    """The table of all seeds and their curves."""
+    """The table of all finished seeds of a folder, and their curves."""
     from dgn.reports.curves import draw_curves
     from dgn.reports.runs import read_history, write_text
     from dgn.reports.scores import main_metric
