@@ -79,42 +79,51 @@ def solve_lobpcg(
     size = (count // LANES + 1) * LANES
     basis = np.empty((len(order), 1 + 3 * size))
     basis[:, 0] = unit
-    _begin(problem, basis, size, None if start is None else start[order])
-    values = _iterate(problem, basis, size, count)
+    have = _begin(problem, basis, size, None if start is None else start[order])
+    values = _iterate(problem, basis, have, size, count)
     vectors = np.empty((len(order), count))
     vectors[order] = basis[:, 1 : 1 + count]
     return values, vectors
 
 
-def _begin(problem: Problem, basis: Array, size: int, start: Array | None) -> None:
-    """Orthonormal vectors into columns 1 to ``size``: those to start with, then preconditioned noise, then noise."""
+def _begin(problem: Problem, basis: Array, size: int, start: Array | None) -> int:
+    """Orthonormal vectors behind the trivial one: preconditioned noise, and those to start with; return how many."""
     trivial, current = Columns(basis, 0, 1), Columns(basis, 1, size)
-    block = current.view()
     noise = np.random.default_rng(0).standard_normal((len(basis), size))
     noise -= basis[:, :1] * inner(trivial, every(noise))
     problem.precondition(noise, current)
     if start is not None:
-        given = np.ascontiguousarray(start)
-        mixture = independent(inner(every(given), every(given)))
-        combine(every(given), mixture, Columns(basis, 1, mixture.shape[1]))
+        given = np.ascontiguousarray(start[:, :size])
+        current = Columns(basis, 1, size + given.shape[1])
+        basis[:, 1 + size : 1 + current.count] = given
+    block = current.view()
     block -= basis[:, :1] * inner(trivial, current)
     mixture = independent(inner(current, current))
     kept = mixture.shape[1]  # fewer where one eigenvalue is so small that all noise turns into its vector
     combine(current, mixture, Columns(basis, 1, kept))
-    block[:, kept:] = noise[:, kept:]
+    if kept < size:
+        basis[:, 1 + kept : 1 + size] = noise[:, kept:]
+    current = Columns(basis, 1, max(kept, size))
+    block = current.view()
     for _ in range(2):  # the second time for what rounding left of the first
         block -= basis[:, :1] * inner(trivial, current)
         combine(current, root_inverse(inner(current, current)), current)
+    return current.count
 
 
-def _iterate(problem: Problem, basis: Array, size: int, count: int) -> Array:
-    """Improve columns 1 to ``size`` of the basis until the first ``count`` are accurate, and return their values."""
-    current, work = Columns(basis, 1, size), np.empty((len(basis), size))
-    multiply(problem.matrix, current, np.zeros(size), work)
-    projected = inner(current, every(work))
+def _iterate(problem: Problem, basis: Array, have: int, size: int, count: int) -> Array:
+    """Improve the first vectors of the basis until ``count`` are accurate, and return their values.
+
+    The basis is the trivial vector and ``have`` others, of which the best ``size`` become the current ones.
+    """
+    whole, current = Columns(basis, 1, have), Columns(basis, 1, size)
+    work = np.empty((len(basis), have))
+    multiply(problem.matrix, whole, np.zeros(have), work)
+    projected = inner(whole, every(work))
     values, mixture = np.linalg.eigh((projected + projected.T) / 2)
-    combine(current, mixture, current)
-    known, worst = np.diag(values), np.inf
+    combine(whole, mixture, whole)
+    known, values, work = np.diag(values), values[:size], np.empty((len(basis), size))
+    worst = np.inf
     for _ in range(ITERATIONS):
         check_lowest(values[:1], problem.norm)
         multiply(problem.matrix, current, values, work)
