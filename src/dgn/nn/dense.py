@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dgn.nn.aside import current_side, on
+
 TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
 PARTS = 64
 
@@ -31,8 +33,8 @@ def is_plain(x: Tensor, weight: Tensor) -> bool:
 
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
     """``x @ weight.T``: ``[N, in] x [out, in] -> [N, out]``, or, tower by tower, ``[N, T, in] x [T, out, in]``."""
-    if is_plain(x, weight) and x.size(0) >= TALL:
-        out: Tensor = _Tall.apply(x, weight)  # type: ignore[no-untyped-call]
+    if is_plain(x, weight) and (x.size(0) >= TALL or current_side() is not None):
+        out: Tensor = _Multiply.apply(x, weight)  # type: ignore[no-untyped-call]
         return out
     return _times(x, weight)
 
@@ -49,29 +51,38 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     return x + bias.to(x.dtype)
 
 
-class _Tall(torch.autograd.Function):
+class _Multiply(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
+        ctx.side = current_side()
         return _times(x, weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        of_x = _times(grad, weight.transpose(-1, -2)) if ctx.needs_input_grad[0] else None
-        return of_x, _sum_of_products(grad, x) if ctx.needs_input_grad[1] else None
+        of_x = of_weight = None
+        if ctx.needs_input_grad[1]:
+            with on(ctx.side, grad, x):
+                of_weight = _sum_of_products(grad, x)
+        if ctx.needs_input_grad[0]:
+            of_x = _times(grad, weight.transpose(-1, -2))
+        return of_x, of_weight
 
 
 class _AddBias(torch.autograd.Function):
     """A product with ones sums columns faster than a reduction does."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:  # noqa: ARG004, the signature of autograd
+    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
+        ctx.side = current_side()
         return x + bias
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG004
-        return grad, _sum_of_products(grad.new_ones(grad.size(0), 1), grad)[0]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        with on(ctx.side, grad):
+            of_bias = _sum_of_products(grad.new_ones(grad.size(0), 1), grad)[0]
+        return grad, of_bias
 
 
 def _sum_of_products(a: Tensor, b: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import torch
 from lightning.fabric import Fabric
@@ -11,6 +12,7 @@ from dgn.aggregation import Weights
 from dgn.data.batches import Batches, Room
 from dgn.data.store import Store
 from dgn.nn import DGN
+from dgn.nn.aside import aside
 from dgn.nn.dropout import draw_from
 from dgn.training.augment import epoch_weights, is_active
 from dgn.training.evaluate import Split, predict, target_of
@@ -36,6 +38,15 @@ class OnWords(nn.Module):
         return predict(self.network, self.batches.read(row))
 
 
+class Draw(NamedTuple):
+    """What is random in an epoch: its batches of graphs [S, B], the weights of their field, the first batches made."""
+
+    epoch: int
+    mine: Tensor
+    weights: Weights | None
+    first: Batches | None
+
+
 class Member:
     """A network that trains, alone or beside others on the same device.
 
@@ -52,6 +63,7 @@ class Member:
         self.device = fabric.device
         on_gpu = self.device.type == "cuda"
         self.captures = on_gpu and fabric.world_size == 1
+        self.side = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
         network.to(self.device)
         rate = torch.tensor(self.settings.learning_rate, device=self.device) if on_gpu else self.settings.learning_rate
         adam = torch.optim.Adam(
@@ -64,6 +76,7 @@ class Member:
         draw_from(network, self.generator)
         self.terms = torch.zeros(2, device=self.device)
         self.schedule = Schedule.start(self.settings)
+        self.ahead: Draw | None = None
         self.room: Room | None = None
         self.replay: Replay | None = None
         self.evaluations: dict[int, Replay] = {}
@@ -71,25 +84,32 @@ class Member:
     def train_epoch(self, numbers: Tensor) -> Iterator[None]:
         """Train once on the graphs ``numbers`` [G], a step at a time."""
         epoch = self.schedule.epoch
-        order = torch.randperm(len(numbers), generator=_generator(self.seed, epoch, "order"))
-        every = cut(numbers[order], self.settings.batch_size)
-        mine = every[:, self.fabric.global_rank :: self.fabric.world_size]
-        weights = self._weights(epoch)
-        if self.captures:
-            self._find_room(numbers, mine, weights)
+        draw = self.ahead if self.ahead is not None and self.ahead.epoch == epoch else self._draw(numbers, epoch)
         rate = self.optimizer.param_groups[0]
         rate["lr"] = rate["lr"].fill_(self.schedule.rate) if isinstance(rate["lr"], Tensor) else self.schedule.rate
-        draws = (self.seed, epoch, "dropout", self.fabric.global_rank)
-        self.generator.manual_seed(_generator(*draws).initial_seed())
+        self.generator.manual_seed(_seed(self.seed, epoch, "dropout", self.fabric.global_rank))
         self.terms.zero_()
         self.network.train()
-        for batches in self._chunks(mine, weights):
+        for batches in self._chunks(draw):
             if self.replay is not None:
                 self.replay.words[: len(batches)].copy_(batches.words, non_blocking=True)
                 yield from self.replay.steps(len(batches))
             else:
                 self.words.batches = batches
                 yield from Replay(self._step, batches.words).steps(len(batches))
+        if self.captures:  # the device is still busy with what was queued
+            self.ahead = self._draw(numbers, epoch + 1)
+
+    def _draw(self, numbers: Tensor, epoch: int) -> "Draw":
+        """The order and the field of an epoch, and the first batches where they are gathered on the device."""
+        order = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(_seed(self.seed, epoch, "order")))
+        mine = cut(numbers[order], self.settings.batch_size)[:, self.fabric.global_rank :: self.fabric.world_size]
+        weights = self._weights(epoch)
+        if self.captures:
+            self._find_room(numbers, mine, weights)
+        draw = Draw(epoch, mine, weights, None)
+        here = self.captures and self.store.device == self.device
+        return draw._replace(first=self._gather(draw, 0)) if here else draw
 
     def evaluate(self, split: Split) -> None:
         """Predict for a split, queued behind what came before; :meth:`Split.scores` then waits for it."""
@@ -129,7 +149,8 @@ class Member:
     def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
         assert self.words.batches is not None
         self.optimizer.zero_grad(set_to_none=True)
-        prediction = self.model(row)
+        with aside(self.side):
+            prediction = self.model(row)
         target, real = target_of(self.words.batches.read(row))
         statistics = self.objective.statistics(prediction.detach(), target, real)
         numerator, denominator = self.objective.loss(prediction, target, real, self._everywhere(statistics))
@@ -138,6 +159,8 @@ class Member:
         loss = numerator / whole.clamp(min=TINY)
         # Gradients are averaged over processes: their number turns the mean of parts into the whole.
         self.fabric.backward(loss if self.fabric.world_size == 1 else loss * self.fabric.world_size)
+        if self.side is not None:
+            torch.cuda.current_stream(self.device).wait_stream(self.side)
         self.optimizer.step()
         self.terms += torch.stack([numerator.detach(), denominator.detach()])
 
@@ -152,7 +175,7 @@ class Member:
         if not is_active(self.augmentation):
             return None
         generator = torch.Generator(self.store.device)
-        generator.manual_seed(_generator(self.seed, epoch, "augmentation").initial_seed())
+        generator.manual_seed(_seed(self.seed, epoch, "augmentation"))
         return epoch_weights(self.network.plan, self.store, self.augmentation, generator)
 
     def _find_room(self, numbers: Tensor, mine: Tensor, weights: Weights | None) -> None:
@@ -171,22 +194,24 @@ class Member:
         self.replay = Replay(self._step, words, [self.generator], capture=True)
         self.load(before)
 
-    def _chunks(self, mine: Tensor, weights: Weights | None) -> Iterator[Batches]:
-        """The batches of an epoch, as many at once as there is room for, the next ones made meanwhile."""
-        parts = torch.split(mine, len(self.replay.words) if self.replay is not None else 1)
+    def _gather(self, draw: "Draw", number: int) -> Batches:
+        """The batches of an epoch from some step on, as many as are gathered at once."""
+        part = draw.mine[number : number + (len(self.replay.words) if self.replay is not None else 1)]
+        return self.store.gather(part, self.room or self.store.needs(part), draw.weights)
 
-        def make(part: Tensor) -> Batches:
-            return self.store.gather(part, self.room or self.store.needs(part), weights)
-
+    def _chunks(self, draw: "Draw") -> Iterator[Batches]:
+        """The batches of an epoch; those from another device are made while the ones before are used."""
+        step = len(self.replay.words) if self.replay is not None else 1
+        starts = range(0, len(draw.mine), step)
         if self.store.device == self.device:
-            yield from map(make, parts)
+            yield from (draw.first if draw.first is not None and n == 0 else self._gather(draw, n) for n in starts)
             return
         with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(make, parts[0])
-            for part in [*parts[1:], None]:
+            coming = pool.submit(self._gather, draw, 0)
+            for number in starts:
                 batches = coming.result()
-                if part is not None:
-                    coming = pool.submit(make, part)
+                if number + step < len(draw.mine):
+                    coming = pool.submit(self._gather, draw, number + step)
                 yield batches.to(self.device)
 
 
@@ -200,7 +225,7 @@ def cut(numbers: Tensor, batch_size: int) -> Tensor:
     return torch.nn.functional.pad(numbers, (0, missing), value=-1).view(-1, batch_size)
 
 
-def _generator(seed: int, epoch: int, use: str, rank: int = 0) -> torch.Generator:
-    """Random numbers of an epoch for one use."""
+def _seed(seed: int, epoch: int, use: str, rank: int = 0) -> int:
+    """Where the random numbers of an epoch start, for one use."""
     number = ["order", "dropout", "augmentation"].index(use)
-    return torch.Generator().manual_seed(((seed * 1_000_003 + epoch) * 8 + number) * 1_024 + rank)
+    return ((seed * 1_000_003 + epoch) * 8 + number) * 1_024 + rank
