@@ -254,6 +254,7 @@ def main() -> None:
     against_exact()
     updates(edges, n)
     poisson(edges, n)
+    compare("small collaboration", *collaboration(20_000, 100_000))
     compare("collaboration", edges, n)
     for path in (Path(argument) for argument in arguments if argument != "--growth"):
         compare(path.stem, *stored(path))
