@@ -5,6 +5,7 @@ the standard library, typer and rich at the top, and the rest of ``dgn`` inside 
 verb without loading PyTorch.
 """
 
+import os
 from importlib import import_module
 
 import typer
@@ -32,6 +33,9 @@ def make_app() -> typer.Typer:
 
 def main() -> None:
     """The entry point ``dgn``."""
+    # PyTorch is not loaded yet. Its threads would spin while they wait, which on a busy machine makes small batches
+    # many times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     make_app()()
 
 
