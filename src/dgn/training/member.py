@@ -1,7 +1,6 @@
 """One network in training: its weights, its optimizer, its schedule and its own random numbers."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
@@ -17,6 +16,7 @@ from dgn.nn.dropout import draw_from
 from dgn.training.augment import epoch_weights, is_active
 from dgn.training.evaluate import Split, predict, target_of
 from dgn.training.experiment import Experiment
+from dgn.training.feed import Feed
 from dgn.training.objectives import Objective
 from dgn.training.replay import Replay
 from dgn.training.schedule import Schedule
@@ -39,12 +39,15 @@ class OnWords(nn.Module):
 
 
 class Draw(NamedTuple):
-    """What is random in an epoch: its batches of graphs [S, B], the weights of their field, the first batches made."""
+    """What is random in an epoch: its batches of graphs [S, B] and the weights of their field.
+
+    ``fed`` says that the batches lie where the step reads them already.
+    """
 
     epoch: int
     mine: Tensor
     weights: Weights | None
-    first: Batches | None
+    fed: bool
 
 
 class Member:
@@ -79,6 +82,7 @@ class Member:
         self.ahead: Draw | None = None
         self.room: Room | None = None
         self.replay: Replay | None = None
+        self.feed: Feed | None = None
         self.evaluations: dict[int, Replay] = {}
 
     def train_epoch(self, numbers: Tensor) -> Iterator[None]:
@@ -90,26 +94,37 @@ class Member:
         self.generator.manual_seed(_seed(self.seed, epoch, "dropout", self.fabric.global_rank))
         self.terms.zero_()
         self.network.train()
-        for batches in self._chunks(draw):
-            if self.replay is not None:
-                self.replay.words[: len(batches)].copy_(batches.words, non_blocking=True)
-                yield from self.replay.steps(len(batches))
-            else:
-                self.words.batches = batches
-                yield from Replay(self._step, batches.words).steps(len(batches))
-        if self.captures:  # the device is still busy with what was queued
-            self.ahead = self._draw(numbers, epoch + 1)
+        if self.feed is not None and self.replay is not None:
+            yield from self._captured_steps(draw)
+            self.ahead = self._draw(numbers, epoch + 1)  # the device is still busy with what was queued
+            return
+        for part in torch.split(draw.mine, 1):
+            batches = self.store.gather(part, self.store.needs(part), draw.weights).to(self.device)
+            self.words.batches = batches
+            yield from Replay(self._step, batches.words).steps(1)
+
+    def _captured_steps(self, draw: "Draw") -> Iterator[None]:
+        """The steps of an epoch, fed with as many batches at once as there is room for."""
+        assert self.feed is not None
+        assert self.replay is not None
+        parts = torch.split(draw.mine, len(self.feed.words))
+        feed = self.feed.fill_parts(parts, draw.weights, draw.fed)
+        for part, _ in zip(parts, feed, strict=True):
+            yield from self.replay.steps(len(part))
 
     def _draw(self, numbers: Tensor, epoch: int) -> "Draw":
-        """The order and the field of an epoch, and the first batches where they are gathered on the device."""
+        """The order and the field of an epoch; with room for all of it, its batches are gathered right away."""
         order = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(_seed(self.seed, epoch, "order")))
         mine = cut(numbers[order], self.settings.batch_size)[:, self.fabric.global_rank :: self.fabric.world_size]
         weights = self._weights(epoch)
-        if self.captures:
-            self._find_room(numbers, mine, weights)
-        draw = Draw(epoch, mine, weights, None)
-        here = self.captures and self.store.device == self.device
-        return draw._replace(first=self._gather(draw, 0)) if here else draw
+        if not self.captures:
+            return Draw(epoch, mine, weights, False)
+        self._find_room(numbers, mine, weights)
+        assert self.feed is not None
+        fits = self.store.device == self.device and len(mine) <= len(self.feed.words)
+        if fits:
+            self.feed.fill(mine, weights)
+        return Draw(epoch, mine, weights, fits)
 
     def evaluate(self, split: Split) -> None:
         """Predict for a split, queued behind what came before; :meth:`Split.scores` then waits for it."""
@@ -184,35 +199,15 @@ class Member:
         room = Room(mine.size(1), max(need.nodes, old.nodes), max(need.edges, old.edges))
         if room == self.room:
             return
-        self.room, self.replay = room, None
+        self.room, self.replay, self.feed = room, None, None
         one = self.store.gather(mine[:1], room, weights)
         rows = max(1, min(len(mine), LARGEST_CHUNK // one.words.nbytes))
-        words = one.words.to(self.device).expand(rows, -1).contiguous()
+        self.feed = Feed(self.store, room, one, rows, self.device)
         self.words.batches = one
         before = self.tensors()
         self.network.train()
-        self.replay = Replay(self._step, words, [self.generator], capture=True)
+        self.replay = Replay(self._step, self.feed.words, [self.generator], capture=True)
         self.load(before)
-
-    def _gather(self, draw: "Draw", number: int) -> Batches:
-        """The batches of an epoch from some step on, as many as are gathered at once."""
-        part = draw.mine[number : number + (len(self.replay.words) if self.replay is not None else 1)]
-        return self.store.gather(part, self.room or self.store.needs(part), draw.weights)
-
-    def _chunks(self, draw: "Draw") -> Iterator[Batches]:
-        """The batches of an epoch; those from another device are made while the ones before are used."""
-        step = len(self.replay.words) if self.replay is not None else 1
-        starts = range(0, len(draw.mine), step)
-        if self.store.device == self.device:
-            yield from (draw.first if draw.first is not None and n == 0 else self._gather(draw, n) for n in starts)
-            return
-        with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(self._gather, draw, 0)
-            for number in starts:
-                batches = coming.result()
-                if number + step < len(draw.mine):
-                    coming = pool.submit(self._gather, draw, number + step)
-                yield batches.to(self.device)
 
 
 def cut(numbers: Tensor, batch_size: int) -> Tensor:

@@ -1,0 +1,67 @@
+"""Filling the memory that a captured step reads with the batches of an epoch."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation import Weights
+from dgn.data.batches import Batches, Room
+from dgn.data.store import Store
+
+
+class Feed:
+    """Batches of a store in the rows of ``words`` [S, W], always at the same place.
+
+    Gathering is many small operations: where the graphs lie on the device and their field stays as it is, they are
+    captured as one CUDA graph too. All is queued behind the steps before, which still read the old batches.
+    """
+
+    def __init__(self, store: Store, room: Room, example: Batches, rows: int, device: torch.device) -> None:
+        self.store, self.room = store, room
+        self.words = example.words[:1].to(device).expand(rows, -1).contiguous()
+        self.numbers = torch.full((rows, room.graphs), -1, device=device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def fill_parts(self, parts: Sequence[Tensor], weights: Weights | None, fed: bool) -> Iterator[None]:
+        """Fill in one part of an epoch after the other; ``fed`` says that the first is there already.
+
+        From another device the next part is gathered in a thread while this one is used.
+        """
+        if self.store.device == self.words.device:
+            for number, part in enumerate(parts):
+                if number or not fed:
+                    self.fill(part, weights)
+                yield
+            return
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(self.store.gather, parts[0], self.room, weights)
+            for following in [*parts[1:], None]:
+                batches = coming.result()
+                if following is not None:
+                    coming = pool.submit(self.store.gather, following, self.room, weights)
+                self.words[: len(batches)].copy_(batches.words, non_blocking=True)
+                yield
+
+    def fill(self, numbers: Tensor, weights: Weights | None = None) -> None:
+        """Put the batches of the graphs ``numbers`` [S, B] into the first rows."""
+        if weights is not None:
+            self.words[: len(numbers)].copy_(self.store.gather(numbers, self.room, weights).words)
+            return
+        if self.graph is None:
+            self._capture()
+        assert self.graph is not None
+        self.numbers[: len(numbers)].copy_(numbers.pin_memory(), non_blocking=True)
+        self.graph.replay()
+
+    def _capture(self) -> None:
+        stream = torch.cuda.current_stream()
+        self._gather()
+        stream.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+            self._gather()
+
+    def _gather(self) -> None:
+        self.words.copy_(self.store.gather(self.numbers, self.room).words)
