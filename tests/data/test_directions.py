@@ -34,11 +34,13 @@ def test_what_is_added(chunked: PackedGraphs) -> None:
         "potential": torch.float32,
         "component": torch.int16,
         "repeated": torch.bool,
+        "gap": torch.float32,
     }
     assert added.nodes["potential"].shape == added.nodes["repeated"].shape == (chunked.num_nodes, 3)
     assert added.edges["field"].shape == (chunked.num_edges, 3)
     whole = dgn.directions(chunked.graph, k=3)
     assert torch.equal(added.nodes["repeated"], whole.repeated()[whole.component])
+    torch.testing.assert_close(added.nodes["gap"], whole.gap[whole.component].float(), rtol=0, atol=0, equal_nan=True)
     one = added[int(added.node_pointer.diff().argmax())]
     found = dgn.directions(one.edge_index, one.num_nodes, k=3)
     assert torch.equal(one.component.long(), found.component)

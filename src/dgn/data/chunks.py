@@ -33,8 +33,8 @@ class ChunkDirections:
 
     Shapes:
         ``potential`` [N, k] and ``field`` [E, k] float32; ``component`` [N] int32, numbered within each graph;
-        ``components`` [G] int64, how many each graph has; ``eigenvalues`` [C, k] float64; ``repeated`` and
-        ``sign_decided`` [C, k]. ``failures`` says why a graph could not be solved, by its number; it has zeros, and
+        ``components`` [G] int64, how many each graph has; ``eigenvalues`` and ``gap`` [C, k] float64; ``repeated``
+        and ``sign_decided`` [C, k]. ``failures`` says why a graph could not be solved, by its number; it has zeros, and
         one component without eigenvalues.
     """
 
@@ -43,6 +43,7 @@ class ChunkDirections:
     component: Tensor
     components: Tensor
     eigenvalues: Tensor
+    gap: Tensor
     repeated: Tensor
     sign_decided: Tensor
     failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
@@ -124,6 +125,7 @@ def _solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
         component=(found.component - (count.cumsum(0) - count)[graph.batch]).int(),
         components=count,
         eigenvalues=found.eigenvalues,
+        gap=found.gap,
         repeated=found.repeated(),
         sign_decided=found.sign_decided,
     )
@@ -137,6 +139,7 @@ def _failed(graph: PackedGraphs, k: int, why: str) -> ChunkDirections:
         component=torch.zeros(graph.num_nodes, dtype=torch.int32),
         components=torch.tensor([some]),
         eigenvalues=torch.full((some, k), torch.nan, dtype=torch.float64),
+        gap=torch.full((some, k), torch.nan, dtype=torch.float64),
         repeated=torch.zeros(some, k, dtype=torch.bool),
         sign_decided=torch.zeros(some, k, dtype=torch.bool),
         failures={0: why},

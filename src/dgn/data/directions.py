@@ -58,8 +58,9 @@ def add_directions(
 
     Adds ``nodes["potential"]`` [N, k] and ``edges["field"]`` [E, k], float32 and computed in float64;
     ``nodes["component"]`` [N], the number of the connected component within its graph; ``nodes["repeated"]`` [N, k],
-    whether the eigenvalue of that direction occurs more than once in the node's component. ``edge_weight`` names the
-    edge values that are weights of the Laplacian; by default those called ``edge_weight``, if there are any.
+    whether the eigenvalue of that direction occurs more than once in the node's component; ``nodes["gap"]`` [N, k]
+    float32, its relative gap to the next one there. ``edge_weight`` names the edge values that are weights of the
+    Laplacian; by default those called ``edge_weight``, if there are any.
 
     With a folder as ``cache``, every chunk of about a thousand graphs is kept there as soon as it is solved, under a
     key that holds the arguments, the code of the solver and the graphs: a run that was killed goes on where it was.
@@ -160,6 +161,7 @@ def with_directions(graphs: PackedGraphs, found: ChunkDirections, request: Reque
             "potential": found.potential,
             "component": found.component.short() if small else found.component,
             "repeated": found.repeated[number],
+            "gap": found.gap[number].float(),
         }
         added = graphs.with_values(nodes=nodes, edges={"field": found.field})
     return replace(added, info={**graphs.info, "directions": json.dumps(asdict(request))})
