@@ -51,7 +51,7 @@ def train(
                     run.resume(say)
                 run.save()
             _train(runs, material, on_epoch, save_every)
-            results = [run.finish(material.fork()) for run in runs if run.failure is None]
+            results = [_finish(run, material) for run in runs if run.failure is None]
     except torch.OutOfMemoryError as problem:
         raise OutOfMemoryError(
             f"memory: expected a step of {experiment.training.batch_size} graphs and {len(seeds)} seeds to fit the "
@@ -95,6 +95,11 @@ def _train(
             for run in active:
                 run.save()
             saved = time.perf_counter()
+
+
+def _finish(run: Run, material: Material) -> RunResult:
+    with own_stream(run.member.device):
+        return run.finish(material.fork())
 
 
 def side_by_side(members: Sequence[Member], streams: Sequence[Any], numbers: Tensor) -> None:

@@ -60,6 +60,7 @@ class Run:
         self.best: dict[str, Tensor] = {}
         self.best_score = -math.inf
         self.steps, self.seconds = 0, 0.0
+        self.devices: list[str] = []  # that it was trained on
         self.failure: DivergedError | None = None
 
     @property
@@ -73,6 +74,8 @@ class Run:
         loss = numerator / denominator if denominator else 0.0
         schedule, took = self.member.schedule, seconds - self.seconds
         self.seconds = seconds
+        if device_name(self.member.device) not in self.devices:
+            self.devices.append(device_name(self.member.device))
         if not (math.isfinite(loss) and math.isfinite(scores.loss)):
             kept = "" if self.checkpoint is None else f"; {self.checkpoint} holds an earlier epoch"
             self.failure = DivergedError(
@@ -107,7 +110,7 @@ class Run:
             save_checkpoint(self.checkpoint.with_name("model.safetensors"), self.member.network.state_dict(), about)
         return RunResult(
             self.member.seed, count_parameters(self.member.network), schedule.epoch, self.steps, self.seconds,
-            schedule.stopped, found, self.history, device_name(self.member.device),
+            schedule.stopped, found, self.history, ", then ".join(self.devices),
         )  # fmt: skip
 
     def save(self) -> None:
@@ -122,6 +125,7 @@ class Run:
             "best_score": self.best_score,
             "steps": self.steps,
             "seconds": self.seconds,
+            "devices": self.devices,
             "machine": machine(self.member.device),
         }
         save_checkpoint(self.checkpoint, tensors, state)
@@ -142,6 +146,7 @@ class Run:
         self.member.schedule = Schedule(**state["schedule"])
         self.history, self.best_score = state["history"], state["best_score"]
         self.steps, self.seconds = state["steps"], state["seconds"]
+        self.devices = state.get("devices", [state["machine"]["device"]])
         here = machine(self.member.device)
         other = [
             f"{key} {state['machine'].get(key)} -> {value}"
