@@ -62,11 +62,12 @@ class Store:
     def needs(self, numbers: Tensor) -> Room:
         """The least room for batches of the graphs ``numbers`` [S, B] on the CPU, where -1 is no graph.
 
-        One batch fits exactly; of several, some need padding, and one node more for it.
+        One batch fits exactly; of several, some need padding, and one node more for it. So does a batch of a single
+        node: batch norm refuses to normalise one row unless it is told that it is the only real one.
         """
         filled = numbers >= 0
         nodes, edges = ((count[numbers.clamp(min=0)] * filled).sum(1) for count in (self.node_count, self.edge_count))
-        padded = len(numbers) > 1
+        padded = len(numbers) > 1 or int(nodes.max()) < 2
         return Room(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
 
     def gather(self, numbers: Tensor, room: Room, weights: Weights | None = None) -> Batches:

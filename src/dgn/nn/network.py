@@ -126,7 +126,7 @@ class DGN(nn.Module):
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
         size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
-        real_graphs = None if real is None or state is None else graph.sum_over_graph(real).clamp(max=1)
+        real_graphs = None if state is None else _filled(graph, h, real)
         for number, layer in enumerate(self.layers):
             h = layer(h, graph, weights, edges, size, real)
             if state is not None and number < len(self.virtual_nodes):
@@ -162,6 +162,12 @@ def _head(channels: int, width: int, targets: int) -> nn.Sequential:
     widths = [channels, max(width // 2, 1), max(width // 4, 1)]
     hidden = [part for a, b in pairwise(widths) for part in (Linear(a, b), nn.ReLU())]
     return nn.Sequential(*hidden, Linear(widths[-1], targets))
+
+
+def _filled(graph: Graph, like: Tensor, real: Tensor | None) -> Tensor:
+    """1 for graphs with nodes, and 0 for those that have none or padding only: they enter no statistic. [G, 1]"""
+    size = graph.graph_size(like.dtype) if real is None else graph.sum_over_graph(real)
+    return size.clamp(max=1)
 
 
 def _size_factor(graph: Graph, like: Tensor) -> Tensor:
