@@ -3,18 +3,23 @@
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from dgn.aggregation.call import Call, Saved
-from dgn.aggregation.cpu_backward import gradient_of_messages, sum_segments
+from dgn.aggregation.cpu_backward import gradient_of_messages, sum_kinds, sum_segments
 from dgn.aggregation.cpu_forward import aggregate_nodes
+from dgn.aggregation.lanes import WIDTH
 from dgn.threads import for_chunks
 
 SMALLEST = 256  # nodes in a piece of work
+ROWS = 1024  # that are summed by kind in one go, whatever the number of threads
 
 
 def forward(call: Call) -> Saved:
     """Run the plan on the CPU."""
+    if call.example.size(1) < WIDTH:
+        return Saved(*(_narrow(part, call) for part in forward(_widen(call))))
     saved = Saved(*call.empty_outputs())
     arrays = *_arrays(call), _array(call.node, call), *(part.numpy() for part in saved)
     for_chunks(lambda begin, end: aggregate_nodes(begin, end, *arrays), call.num_nodes, SMALLEST)
@@ -23,6 +28,9 @@ def forward(call: Call) -> Saved:
 
 def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of messages (by source if there is one, else in the order of edges), source, target and node."""
+    if call.example.size(1) < WIDTH:
+        wide = backward(_widen(call), _wide(grad), Saved(*map(_wide, saved)))
+        return _narrow(wide[0], call), _narrow(wide[1], call), _narrow(wide[2], call), _narrow(wide[3], call)
     grads = edge_grad, source_grad, target_grad, node_grad = call.empty_gradients()
     place = call.order if call.source is None else call.place
     arrays = *_arrays(call), *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
@@ -31,6 +39,16 @@ def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Te
         by_source = edge_grad.numpy(), call.source_pointer.numpy(), source_grad.numpy()
         for_chunks(lambda begin, end: sum_segments(begin, end, *by_source), len(source_grad), SMALLEST)
     return grads
+
+
+def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor) -> Tensor:
+    """Sum rows that share a kind: ``[R, C] -> [kinds, C]``; row r is ``values[place[r]]``."""
+    if values.size(1) < WIDTH:
+        return sum_by_kind(_wide(values), kind, kinds, place)[:, : values.size(1)].contiguous()
+    parts = values.new_empty(-(-kind.size(0) // ROWS), kinds, values.size(1))
+    arrays = values.numpy(), place.numpy(), kind.numpy(), parts.numpy(), ROWS
+    for_chunks(lambda begin, end: sum_kinds(begin, end, *arrays), len(parts), 4)
+    return parts.sum(dim=0)
 
 
 def _arrays(call: Call) -> tuple[Any, ...]:
@@ -43,3 +61,18 @@ def _arrays(call: Call) -> tuple[Any, ...]:
 def _array(part: Tensor | None, call: Call) -> Any:
     """A missing part is an array without rows."""
     return (call.example.new_empty(0, call.example.size(1)) if part is None else part).numpy()
+
+
+def _wide(part: Tensor) -> Tensor:
+    """Channels of zeros behind the others, up to the width of the kernels."""
+    return torch.nn.functional.pad(part, (0, WIDTH - part.size(-1)))
+
+
+def _widen(call: Call) -> Call:
+    parts = (None if part is None else _wide(part) for part in (call.source, call.target, call.table, call.node))
+    source, target, table, node = parts
+    return call._replace(source=source, target=target, table=table, node=node)
+
+
+def _narrow(part: Tensor, call: Call) -> Tensor:
+    return part[..., : call.example.size(1)].contiguous()

@@ -1,37 +1,23 @@
-"""The way back on the CPU (Numba): gradients of messages by target, then summed by source."""
+"""The way back on the CPU (Numba): gradients of messages by target, then summed by source or by kind of edge."""
 
 import numpy as np
 
-from dgn.aggregation.cpu_forward import MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, add, compiled, read_message
-
-# Rows of the gradients at a node, by how they reach its messages.
-CONSTANT, SLOPE, LARGEST, SMALLEST = range(4)
+from dgn.aggregation.cpu_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, block_start, compiled, inlined
+from dgn.aggregation.lanes import WIDTH, as_floating, load, load_part, spread, store, where_above, where_equal
 
 
-@compiled
-def gradients_at_node(grad, out, sign, i, codes, columns, count, parts, along):
-    """Split the gradients of one node by how they reach its messages."""
-    one = grad.dtype.type(1)
-    for a in range(len(codes)):
-        code, column = codes[a], columns[a]
-        if code == SUM:
-            add(parts, CONSTANT, one, grad[i], a)
-        elif code == MEAN:
-            add(parts, CONSTANT, one / count, grad[i], a)
-        elif code == MAX:
-            add(parts, LARGEST, one, grad[i], a)
-        elif code == MIN:
-            add(parts, SMALLEST, one, grad[i], a)
-        elif code == VAR:
-            add(parts, SLOPE, 2 * one / count, grad[i], a)
-        elif code == STD:
-            for c in range(grad.shape[2]):
-                parts[SLOPE, c] += grad[i, a, c] / (out[i, a, c] * count) if out[i, a, c] > 0 else 0
-        elif code == SIGNED:
-            add(along, column, one, grad[i], a)
-        else:
-            for c in range(grad.shape[2]):
-                along[column, c] += grad[i, a, c] * sign[i, column, c]
+@inlined
+def gradient_of_code(code, value, result, count, zero):
+    """How the gradient of one isotropic output reaches messages: of all alike, and along their distance to the mean."""
+    if code == SUM:
+        return value, zero
+    if code == MEAN:
+        return value / count, zero
+    if code == VAR:
+        return zero, (value + value) / count
+    if code == STD:
+        return zero, where_above(result, zero, value / (result * count), zero)
+    return zero, zero
 
 
 @compiled
@@ -41,47 +27,81 @@ def gradient_of_messages(
 ):  # fmt: skip
     """Gradients of all messages into some nodes, written to ``edge_grad[place]``, and of their own parts."""
     channels, columns_of_weight = grad.shape[2], weight.shape[1]
-    one, zero = grad.dtype.type(1), grad.dtype.type(0)
-    m, pivot = np.empty((1, channels), grad.dtype), np.empty((1, channels), grad.dtype)
-    parts, along = np.empty((4, channels), grad.dtype), np.empty((columns_of_weight, channels), grad.dtype)
+    zero = spread(grad.dtype.type(0))
+    sums = np.empty((columns_of_weight, WIDTH), grad.dtype)
     for i in range(first, last):
         begin, end = pointer[i], pointer[i + 1]
-        parts[:] = 0
-        along[:] = 0
-        gradients_at_node(grad, out, sign, i, codes, columns, grad.dtype.type(max(end - begin, 1)), parts, along)
-        if len(average) and end > begin:
-            read_message(pivot, source, target, table, i, neighbor[begin], row[begin])
-        if len(target_grad):
-            target_grad[i] = 0
-        for slot in range(begin, end):
-            to = place[slot]
-            for c in range(channels):
-                edge_grad[to, c] = parts[CONSTANT, c]
-            if len(average):
-                read_message(m, source, target, table, i, neighbor[slot], row[slot])
-                for c in range(channels):
-                    edge_grad[to, c] += parts[SLOPE, c] * (m[0, c] - pivot[0, c] - average[i, c])
-            if len(at_max):
-                for c in range(channels):
-                    edge_grad[to, c] += parts[LARGEST, c] if at_max[i, c] == slot - begin else zero
-            if len(at_min):
-                for c in range(channels):
-                    edge_grad[to, c] += parts[SMALLEST, c] if at_min[i, c] == slot - begin else zero
+        count = grad.dtype.type(max(end - begin, 1))
+        for block in range((channels + WIDTH - 1) // WIDTH):
+            c = block_start(block, channels)
+            own = load_part(target, (i, c))
+            constant, slope, largest, smallest, middle = zero, zero, zero, zero, zero
             for column in range(columns_of_weight):
-                add(edge_grad, to, weight[slot, column], along, column)
+                store(sums, (column, 0), zero)
+            for a in range(len(codes)):
+                value = load(grad, (i, a, c))
+                if codes[a] == MAX:
+                    largest = largest + value
+                elif codes[a] == MIN:
+                    smallest = smallest + value
+                elif codes[a] < SIGNED:
+                    parts = gradient_of_code(codes[a], value, load(out, (i, a, c)), count, zero)
+                    constant, slope = constant + parts[0], slope + parts[1]
+                else:
+                    if codes[a] == ABSOLUTE:
+                        value = value * as_floating(load(sign, (i, columns[a], c)), value)
+                    store(sums, (columns[a], 0), load(sums, (columns[a], 0)) + value)
+            place_max, place_min = load_part(at_max, (i, c)), load_part(at_min, (i, c))
+            if len(average) and end > begin:
+                pivot = own + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
+                middle = pivot + load(average, (i, c))
+            of_target = zero
+            for slot in range(begin, end):
+                value, here = constant, spread(np.int32(slot - begin))
+                if len(average):
+                    m = own + load_part(source, (neighbor[slot], c)) + load_part(table, (row[slot], c))
+                    value = value + slope * (m - middle)
+                if len(at_max):
+                    value = value + where_equal(place_max, here, largest, zero)
+                if len(at_min):
+                    value = value + where_equal(place_min, here, smallest, zero)
+                for column in range(columns_of_weight):
+                    value = value + weight[slot, column] * load(sums, (column, 0))
+                store(edge_grad, (place[slot], c), value)
+                of_target = of_target + value
             if len(target_grad):
-                add(target_grad, i, one, edge_grad, to)
-        if has_self:
-            node_grad[i] = 0
-            for column in range(columns_of_weight):
-                add(node_grad, i, self_weight[i, column], along, column)
+                store(target_grad, (i, c), of_target)
+            if has_self:
+                of_node = zero
+                for column in range(columns_of_weight):
+                    of_node = of_node + self_weight[i, column] * load(sums, (column, 0))
+                store(node_grad, (i, c), of_node)
 
 
 @compiled
 def sum_segments(first, last, values, pointer, out):
     """Sum rows ``pointer[j]`` to ``pointer[j + 1]`` of ``values`` into row j of ``out``."""
-    one = values.dtype.type(1)
+    channels, zero = values.shape[1], spread(values.dtype.type(0))
     for j in range(first, last):
-        out[j] = 0
-        for slot in range(pointer[j], pointer[j + 1]):
-            add(out, j, one, values, slot)
+        for block in range((channels + WIDTH - 1) // WIDTH):
+            c, total = block_start(block, channels), zero
+            for slot in range(pointer[j], pointer[j + 1]):
+                total = total + load(values, (slot, c))
+            store(out, (j, c), total)
+
+
+@compiled
+def sum_kinds(first, last, values, place, kind, out, rows):
+    """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each part of ``rows`` rows apart."""
+    channels, zero = values.shape[1], spread(values.dtype.type(0))
+    blocks = (channels + WIDTH - 1) // WIDTH
+    sums = np.empty((out.shape[1], blocks * WIDTH), values.dtype)
+    for part in range(first, last):
+        sums[:] = 0
+        for r in range(part * rows, min((part + 1) * rows, len(kind))):
+            for block in range(blocks):
+                total = load(sums, (kind[r], block * WIDTH)) + load(values, (place[r], block_start(block, channels)))
+                store(sums, (kind[r], block * WIDTH), total)
+        for k in range(out.shape[1]):
+            for block in range(blocks):
+                store(out, (part, k, block_start(block, channels)), load(sums, (k, block * WIDTH)) + zero)

@@ -110,7 +110,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
     return (
         source if wanted[0] else None,
         target if wanted[1] else None,
-        _table_gradient(call, edge) if wanted[2] else None,
+        _table_gradient(call, edge, backend) if wanted[2] else None,
         None,
         node if wanted[4] and has_self else None,
         *_weight_gradients(call, grad, Saved(*tensors[:5]), wanted[5], wanted[6]),
@@ -121,7 +121,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
 torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setup_context)
 
 
-def _table_gradient(call: Call, edge_grad: Tensor) -> Tensor:
+def _table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
     """Bring the gradients of messages to the rows of the table, without atomic additions."""
     assert call.table is not None
     if call.row is None and call.source is None:
@@ -130,7 +130,10 @@ def _table_gradient(call: Call, edge_grad: Tensor) -> Tensor:
         from dgn.graph.sums import sum_by_kind
 
         return sum_by_kind(edge_grad, call.row, call.table.size(0), call.order if call.source is None else call.place)
-    place = (call.order if call.source is None else call.place).long()
+    place = call.order if call.source is None else call.place
+    if call.row is not None and backend == "cpu" and call.table.size(0) <= LARGEST_ONE_HOT:
+        return _kernel(backend).sum_by_kind(edge_grad, call.row, call.table.size(0), place)  # type: ignore[no-any-return]
+    place = place.long()
     if call.row is None:
         return edge_grad[torch.empty_like(place).index_copy(0, call.order.long(), place)]
     in_order = edge_grad[place]
