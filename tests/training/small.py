@@ -79,7 +79,7 @@ def make_experiment(**sections: dict) -> Experiment:
 
 
 def main() -> None:
-    """Train as JSON in the first argument says, a line for each epoch; then wait as many seconds as the second one says."""
+    """Train as JSON in the first argument says; say each epoch, and wait as many seconds as the second one says."""
     from dgn.training.loop import train
 
     def tell(report: EpochReport) -> None:

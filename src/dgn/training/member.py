@@ -140,6 +140,13 @@ class Member:
         for _ in known.steps(len(split.batches)):
             pass
 
+    def train_loss(self) -> float:
+        """The loss of the epoch, over the graphs of all processes; waits for it."""
+        terms = self._everywhere(self.terms)
+        assert terms is not None
+        numerator, denominator = terms.tolist()
+        return numerator / denominator if denominator else 0.0
+
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training changes, by name: copies."""
         named = {f"model.{name}": tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
@@ -182,8 +189,8 @@ class Member:
     def _everywhere(self, value: Tensor | None) -> Tensor | None:
         if value is None or self.fabric.world_size == 1:
             return value
-        summed = self.fabric.all_reduce(value, reduce_op="sum")
-        assert isinstance(summed, Tensor)
+        summed = value.clone()  # what is given stays that of this process
+        torch.distributed.all_reduce(summed)
         return summed
 
     def _weights(self, epoch: int) -> Weights | None:
@@ -204,10 +211,11 @@ class Member:
         rows = max(1, min(len(mine), LARGEST_CHUNK // one.words.nbytes))
         self.feed = Feed(self.store, room, one, rows, self.device)
         self.words.batches = one
-        before = self.tensors()
+        before, terms = self.tensors(), self.terms.clone()  # of an epoch whose loss nobody has read yet
         self.network.train()
         self.replay = Replay(self._step, self.feed.words, [self.generator], capture=True)
         self.load(before)
+        self.terms.copy_(terms)
 
 
 def cut(numbers: Tensor, batch_size: int) -> Tensor:
@@ -223,4 +231,4 @@ def cut(numbers: Tensor, batch_size: int) -> Tensor:
 def _seed(seed: int, epoch: int, use: str, rank: int = 0) -> int:
     """Where the random numbers of an epoch start, for one use."""
     number = ["order", "dropout", "augmentation"].index(use)
-    return ((seed * 1_000_003 + epoch) * 8 + number) * 1_024 + rank
+    return (((seed * 1_000_003 + epoch) * 8 + number) * 1_024 + rank) % 2**63

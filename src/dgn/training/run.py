@@ -70,8 +70,7 @@ class Run:
     def finish_epoch(self, split: Split, seconds: float, graphs: int) -> EpochReport:
         """Wait for an epoch, write down what it gave, and go on with the schedule."""
         scores = split.scores()
-        numerator, denominator = self.member.terms.tolist()
-        loss = numerator / denominator if denominator else 0.0
+        loss = self.member.train_loss()
         schedule, took = self.member.schedule, seconds - self.seconds
         self.seconds = seconds
         if device_name(self.member.device) not in self.devices:
@@ -132,9 +131,14 @@ class Run:
 
     def resume(self, say: Callable[[str], None]) -> None:
         """Go on from a checkpoint, if there is one, and say so, and whether the result will be the same to the bit."""
-        if self.checkpoint is None or not self.checkpoint.exists():
+        if self.checkpoint is None:
             return
-        tensors, state = load_checkpoint(self.checkpoint)
+        # Read by the process that wrote it: others may be on machines that do not see the folder.
+        there = self.member.fabric.is_global_zero and self.checkpoint.exists()
+        found = self.member.fabric.broadcast(load_checkpoint(self.checkpoint) if there else None)
+        if found is None:
+            return
+        tensors, state = found
         changed = self.experiment.differences(read_experiment(state["experiment"]))
         if changed:
             raise ValueError(
