@@ -10,12 +10,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-FORMAT = "dgn checkpoint 1"
+from dgn.data.files import digest
+
+FORMAT = "dgn checkpoint 2"
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Write tensors and plain data (numbers, strings, lists, mappings)."""
     about = {"format": FORMAT, "state": json.dumps(state)}
+    about["checksum"] = digest(tensors, about)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, unfinished, about)
@@ -23,7 +26,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[st
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what :func:`save_checkpoint` wrote."""
+    """Read what :func:`save_checkpoint` wrote; refuse any damage."""
     try:
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
@@ -32,4 +35,6 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(f"{path}: expected a checkpoint, got {problem}; remove it to start again") from problem
     if about.get("format") != FORMAT:
         raise ValueError(f"{path}: expected format {FORMAT!r}, got {about.get('format')!r}; remove it to start again")
+    if about.pop("checksum", None) != digest(tensors, about):
+        raise ValueError(f"{path}: expected the checksum it was written with, got another; remove it to start again")
     return tensors, json.loads(about["state"])
