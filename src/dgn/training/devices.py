@@ -18,15 +18,17 @@ BYTES_PER_EDGE, BYTES_PER_NODE = 100, 200  # of a dataset in place, with what it
 def make_fabric(device: str = "auto", precision: str = "32-true") -> Fabric:
     """Lightning's Fabric for a device; started by ``torchrun``, for all processes together."""
     check_option("device", device.partition(":")[0], ("auto", "cpu", "cuda"))
-    there = torch.cuda.is_available()
-    if device.startswith("cuda") and not there:
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    number = device.partition(":")[2]
+    if number and not (device.startswith("cuda") and number.isdecimal()):
+        raise ValueError(f"device: expected auto, cpu, cuda or cuda:0, got {device!r}; a number goes with cuda only")
+    if device.startswith("cuda") and int(number or 0) >= there:
         raise NoDeviceError(
-            f"device: expected a CUDA device for {device!r}, got a machine or a PyTorch without; use --device cpu, or "
-            "install a PyTorch with CUDA"
+            f"device: expected a CUDA device for {device!r}, got {there} of them on this machine with this PyTorch; "
+            "use --device cpu, or install a PyTorch with CUDA"
         )
     kind = "cuda" if device.startswith("cuda") or (device == "auto" and there) else "cpu"
     processes, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    number = device.partition(":")[2]
     fabric = Fabric(
         accelerator=kind,
         devices=[int(number)] if number else local,
