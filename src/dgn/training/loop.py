@@ -40,6 +40,8 @@ def train(
     each one leaves ``seed-N/checkpoint.safetensors``, from which an interrupted run goes on, and ``model.safetensors``.
     Started by ``torchrun``, all processes share the work of each step.
     """
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds: expected different whole numbers, got {list(seeds)}; name each one once")
     say = on_resume or (lambda _: None)
     try:
         with matrix_precision(experiment.training.precision):

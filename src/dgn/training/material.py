@@ -42,6 +42,11 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     graphs = _with_field(experiment, benchmark)
     split = graphs.graphs["split"]
     numbers = [(split == number).nonzero()[:, 0] for number in range(3)]
+    for name, chosen in zip(SPLITS, numbers, strict=True):
+        if not len(chosen):
+            raise ValueError(
+                f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
+            )
     numbers[0] = numbers[0][: max(1, round(data.train_fraction * len(numbers[0])))]
     potential = network.positional or network.readout == "directional" or experiment.augmentation.resample
     names = {
@@ -59,6 +64,11 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
     if not is_active(experiment.augmentation):
         store.edges.pop("field", None)
+    elif "field" not in store.edges:
+        raise ValueError(
+            f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
+            "leave it out, or set data.directions"
+        )
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
