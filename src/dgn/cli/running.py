@@ -70,10 +70,10 @@ def train_seeds(
         raise typer.Exit(STOPPED) from None
     except TrainingError as problem:
         for result in problem.results:
-            write_run(out, FinishedRun.of(experiment, result, benchmark.note), result.history)
+            write_run(out, FinishedRun.of(experiment, result, benchmark.note, seeds), result.history)
         raise
     for result in results:
-        write_run(out, FinishedRun.of(experiment, result, benchmark.note), result.history)
+        write_run(out, FinishedRun.of(experiment, result, benchmark.note, seeds), result.history)
 
 
 def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,11 @@ FORMAT = "dgn result 1"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One finished seed, as its result file tells it."""
+    """One finished seed, as its result file tells it.
+
+    ``beside`` are the seeds that were trained at the same time, its own among them: ``seconds`` passed for all of them
+    at once. ``date`` is the day on which it finished.
+    """
 
     experiment: Experiment
     seed: int
@@ -34,15 +39,18 @@ class FinishedRun:
     data: str
     metrics: Mapping[str, Mapping[str, float]]
     versions: Mapping[str, str]
+    beside: tuple[int, ...] = ()
+    date: str = ""
 
     @classmethod
-    def of(cls, experiment: Experiment, result: "RunResult", data: str) -> "FinishedRun":
+    def of(cls, experiment: Experiment, result: "RunResult", data: str, beside: Sequence[int] = ()) -> "FinishedRun":
         """A result of the training loop, with what it was made with.
 
         ``data`` says which graphs; where they lie on this machine is nobody's business later.
         """
         experiment = replace(experiment, data=replace(experiment.data, path=None))
         told = {key: value for key, value in asdict(result).items() if key != "history"}
+        told |= {"beside": tuple(beside), "date": datetime.now(UTC).date().isoformat()}
         return cls(experiment=experiment, data=data, versions=collect_versions(), **told)
 
 
@@ -88,8 +96,13 @@ def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]
     """Write the metrics of every epoch, then the result: a seed with a result file is finished."""
     folder = seed_folder(out, run.seed)
     write_text(folder / METRICS, to_csv(history))
+    write_text(folder / RESULT, to_json(run))
+
+
+def to_json(run: FinishedRun) -> str:
+    """The text of a result file."""
     told = {"format": FORMAT} | {name: getattr(run, name) for name in FinishedRun.__dataclass_fields__}
-    write_text(folder / RESULT, json.dumps(told | {"experiment": run.experiment.to_dict()}, indent=1) + "\n")
+    return json.dumps(told | {"experiment": run.experiment.to_dict()}, indent=1) + "\n"
 
 
 def read_run(path: Path) -> FinishedRun:
@@ -98,7 +111,8 @@ def read_run(path: Path) -> FinishedRun:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told.pop("format", None) != FORMAT:
             raise ValueError(f"expected format {FORMAT!r}")
-        return FinishedRun(**told | {"experiment": read_experiment(told["experiment"])})
+        told |= {"experiment": read_experiment(told["experiment"]), "beside": tuple(told.get("beside", ()))}
+        return FinishedRun(**told)
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(f"{path}: expected a result of dgn, got {problem}; remove the file and run again") from problem
 

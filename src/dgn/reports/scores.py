@@ -8,6 +8,8 @@ from dgn.data.benchmarks import TASKS
 from dgn.graph.checks import check_option
 from dgn.reports.runs import FinishedRun
 from dgn.training.experiment import Experiment, experiment_names, load_experiment
+from dgn.training.metrics import METRICS
+from dgn.training.settings import Published
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,31 @@ def published_score(experiment: Experiment) -> str:
     """What the paper reports, as text; a dash where it reports nothing."""
     published = experiment.published
     return "-" if published is None else format_score(main_metric(experiment), published.score, published.deviation)
+
+
+def is_better(metric: str, one: float, other: float) -> bool:
+    """Whether a value of a metric beats another.
+
+    >>> is_better("mae", 0.1, 0.2), is_better("accuracy", 0.1, 0.2)
+    (True, False)
+    """
+    return one > other if METRICS[metric][1] else one < other
+
+
+def against_paper(score: Score, published: Published | None) -> str:
+    """Our score beside the paper's: "better", "as good" or "worse"; nothing where it reports none.
+
+    As good is worse by at most two standard deviations: the paper's where it reports one, else those of our seeds.
+
+    >>> [against_paper(Score("mae", (value,)), Published(score=0.168, deviation=0.003)) for value in (0.16, 0.17, 0.18)]
+    ['better', 'as good', 'worse']
+    """
+    if published is None:
+        return ""
+    if is_better(score.metric, score.mean, published.score):
+        return "better"
+    deviation = published.deviation if published.deviation is not None else score.deviation or 0.0
+    return "as good" if abs(score.mean - published.score) <= 2 * deviation else "worse"
 
 
 def changed_settings(experiment: Experiment) -> list[str]:

@@ -77,10 +77,11 @@ def cells(table: str, dataset: str, rows: Sequence[str] = ()) -> list[Experiment
     ['zinc/complex/mean-dx1']
     """
     check_option("table", table, TABLES)
-    known = [load_experiment(name) for name in experiment_names() if not name.startswith("digits/")]
-    known = [each for each in known if each.published is not None and each.published.table == table]
-    check_option("dataset", dataset, tuple(dict.fromkeys(each.data.dataset for each in known)))
-    known = sorted((each for each in known if each.data.dataset == dataset), key=_place)
+    check_option("dataset", dataset, tuple(dict.fromkeys(name.split("/")[0] for name in experiment_names())))
+    known = [load_experiment(name) for name in experiment_names() if name.startswith(f"{dataset}/")]
+    known = sorted((each for each in known if each.published and each.published.table == table), key=_place)
+    if not known:
+        raise ValueError(f"dataset: expected one with cells in {table}, got {dataset!r}; 'dgn info' lists all")
     names = {each.name: each.name.removeprefix(f"{dataset}/") for each in known}
     short = dict.fromkeys(part for name in names.values() for part in (name, name.split("/")[-1]))
     for row in rows:

@@ -1,0 +1,63 @@
+"""``dgn results``: the page of all results beside the paper's, and what goes into it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgn.cli.display import make_console
+
+PAGE, README, NOTES = Path("docs/results.md"), Path("README.md"), "notes.yaml"
+
+
+def command(
+    source: Annotated[Path, typer.Option("--from", help="Folder of results, a file for each seed.")] = Path("results"),
+    page: Annotated[Path, typer.Option("--to", help="Page to write.")] = PAGE,
+    readme: Annotated[
+        Path | None,
+        typer.Option(help="File with a summary between two markers.", show_default="README.md, where it has them"),
+    ] = None,
+    collect: Annotated[
+        Path | None, typer.Option(metavar="RUNS", help="First take over the finished seeds of these run folders.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Store what is collected under this name; needed for settings of your own.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Let what is collected take the place of older results.")
+    ] = False,
+) -> None:
+    """Write the page of all results beside the paper's from result files.
+
+    Runs with other settings than the experiment of their name are refused, unless they get another name.
+    """
+    from dgn.reports.results import collect_results
+
+    console = make_console()
+    if name is not None and collect is None:
+        raise ValueError("--name: expected together with --collect, got it alone; name the runs to collect")
+    if collect is not None:
+        for path in collect_results(collect, source, name, overwrite):
+            console.print(f"{path}", highlight=False, soft_wrap=True)
+    for path in write_pages(source, page, readme):
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:
+    """Write the page and the summary, and return the files."""
+    from dgn.reports.page import read_notes, results_page
+    from dgn.reports.results import read_results
+    from dgn.reports.runs import write_text
+    from dgn.reports.summary import BEGIN, replace_summary, results_summary
+
+    results = read_results(source)
+    if not results:
+        raise FileNotFoundError(f"{source}: expected files NAME/seed-N.json, found none; add some with --collect RUNS")
+    texts = {page: results_page(results, read_notes(source / NOTES))}
+    if readme is None and README.exists() and BEGIN in README.read_text(encoding="utf-8"):
+        readme = README
+    if readme is not None:
+        texts[readme] = replace_summary(readme.read_text(encoding="utf-8"), results_summary(results), readme)
+    for path, text in texts.items():
+        write_text(path, text)
+    return list(texts)

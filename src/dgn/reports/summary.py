@@ -1,0 +1,74 @@
+"""The summary of all results for the README, between two markers."""
+
+from pathlib import Path
+
+from dgn.reports.page import DATASETS, duration, other_data
+from dgn.reports.results import Results, wall_seconds
+from dgn.reports.scores import main_metric, published_score, summarize
+from dgn.reports.tables import TABLES, Table, cells
+from dgn.training.experiment import Experiment
+
+BEGIN, END = "<!-- results: written by dgn results -->", "<!-- end of results -->"
+#: Columns of the summary: the row of the paper's first table, and where it has none the one with both axes.
+COLUMNS = {
+    "mean": ("mean",),
+    "mean av": ("mean-av1", "mean-av1-av2"),
+    "mean dx": ("mean-dx1", "mean-dx1-dx2"),
+    "mean dx av": ("mean-dx1-av1",),
+    "tuned": ("tuned",),
+    "tuned, no edges": ("tuned-no-edges",),
+}
+
+
+def results_summary(results: Results) -> str:
+    """A row for each dataset and layer that has been run: ours, and the paper's in brackets."""
+    rows = tuple(row for dataset in DATASETS for row in _rows(dataset, results))
+    if not rows:
+        return "No results yet."
+    runs = [run for each in results.values() for run in each]
+    told = (
+        "Test scores, mean ± deviation over seeds, the paper's in brackets; "
+        f"{duration(wall_seconds(runs))} of training in all.\nEverything else is in [docs/results.md](docs/results.md)."
+    )
+    used = [column for number, column in enumerate(COLUMNS, 1) if any(row[number] for row in rows)]
+    places = [0, *(list(COLUMNS).index(column) + 1 for column in used)]
+    chosen = tuple(tuple(row[place] for place in places) for row in rows)
+    return f"{Table('', ('', *used), chosen).to_markdown()}\n\n{told}"
+
+
+def _rows(dataset: str, results: Results) -> list[tuple[str, ...]]:
+    by_layer: dict[str, dict[str, Experiment]] = {}
+    for table in TABLES:
+        for cell in cells(table, dataset):
+            *kind, row = cell.name.split("/")[1:]
+            by_layer.setdefault(" ".join(kind), {})[row] = cell
+    found = []
+    for layer, row_cells in by_layer.items():
+        runs = [run for cell in row_cells.values() for run in results.get(cell.name, ())]
+        if runs:
+            metric = main_metric(runs[0].experiment)
+            title = f"{' '.join([DATASETS[dataset], *layer.split()])}, {metric}{other_data(runs)}"
+            found.append((title, *(_cell(names, row_cells, results) for names in COLUMNS.values())))
+    return found
+
+
+def _cell(names: tuple[str, ...], row_cells: dict[str, Experiment], results: Results) -> str:
+    cell = next((row_cells[name] for name in names if name in row_cells), None)
+    if cell is None or cell.name not in results:
+        return ""
+    runs = results[cell.name]
+    fewer = f", {len(runs)} seed{'s' * (len(runs) > 1)}" if len(runs) < len(cell.training.seeds) else ""
+    return f"{summarize(runs)}{fewer} ({published_score(cell)})"
+
+
+def replace_summary(text: str, summary: str, path: Path) -> str:
+    """The text of a file with the summary between the two markers.
+
+    >>> replace_summary(f"{BEGIN} old {END} rest", "new", Path("README.md")).splitlines()[1:]
+    ['new', '<!-- end of results --> rest']
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{path}: expected the lines {BEGIN!r} and {END!r}, got none; add them where results belong")
+    return f"{before}{BEGIN}\n{summary}\n{END}{after}"

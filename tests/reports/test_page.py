@@ -1,0 +1,60 @@
+"""The page of all results, from made-up ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dgn.reports.page import read_notes, results_page
+
+
+def test_cells_stand_beside_the_paper(make_run: Any) -> None:
+    given = {"date": "2026-11-15", "device": "a GPU", "data": "resampled", "seconds": 30.0, "beside": (41, 95)}
+    runs = [make_run(seed=seed, test=test, **given) for seed, test in ((41, 0.16), (95, 0.17))]
+    page = results_page({"zinc/tuned": runs}, {})
+    row = "| `zinc/tuned` | 0.165 ± 0.007 | 2 of 4 | 98,035 (paper: 98,035) | 0.168 ± 0.003 | better | 3 | 30 s |"
+    assert row in page
+    assert "### ZINC, mae (data: resampled)" in page
+    assert "1 of 7 cells run; 30 s of training on a GPU, 2026-11-15." in page
+    assert "| `zinc/tuned-no-edges` | not run yet |  |  | 0.219 ± 0.010 |  |  |  |" in page
+    assert page.count("not run yet") == 72
+    assert "### ZINC, mae\n" in page  # table 1, where nothing says which data
+    assert "Other runs" not in page
+
+
+def test_what_is_worse_is_always_named(make_run: Any) -> None:
+    page = results_page({"zinc/tuned": [make_run(test=0.18)]}, {})
+    assert "`zinc/tuned`: worse than the paper, not explained yet." in page
+    explained = results_page({"zinc/tuned": [make_run(test=0.18)]}, {"zinc/tuned": "Half the epochs."})
+    assert "`zinc/tuned`: Half the epochs." in explained
+    assert "not explained" not in explained
+    assert "not explained" not in results_page({"zinc/tuned": [make_run(test=0.174)]}, {})
+
+
+def test_notes_stand_where_they_belong(make_run: Any) -> None:
+    notes = {"table1": "All.", "table1/zinc": "Molecules.", "zinc/simple/mean": "A cell."}
+    parts = results_page({"zinc/tuned": [make_run()]}, notes).split("\n\n")
+    assert parts[parts.index("All.") - 1] == "## Table 1, the same budget"
+    assert parts[parts.index("Molecules.") - 1] == "### ZINC, mae"
+    assert "`zinc/simple/mean`: A cell." in parts
+
+
+def test_runs_of_ones_own_come_last(make_run: Any) -> None:
+    page = results_page({"zinc/tuned": [make_run()], "digits/dx": [make_run("digits/dx", test=0.95)]}, {})
+    assert "## Other runs" in page
+    assert "| `digits/dx` | digits | accuracy | mean, dx1, dx2 | 95.00 | 1 | 98,035 | 2 s |" in page
+
+
+def test_notes_on_nothing_are_refused(make_run: Any) -> None:
+    with pytest.raises(ValueError, match=r"notes: .* got 'table1/zink'; did you mean 'table1/zinc'"):
+        results_page({"zinc/tuned": [make_run()]}, {"table1/zink": "?"})
+
+
+def test_notes_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "notes.yaml"
+    assert read_notes(path) == {}
+    path.write_text("table1: >-\n  one\n  two\n")
+    assert read_notes(path) == {"table1": "one two"}
+    path.write_text("table1: [one]\n")
+    with pytest.raises(ValueError, match=r"notes.yaml: expected lines 'name: text'"):
+        read_notes(path)

@@ -1,0 +1,37 @@
+"""The summary for the README."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dgn.reports.summary import BEGIN, END, replace_summary, results_summary
+
+
+def test_a_row_for_each_dataset_and_layer_that_was_run(make_run: Any) -> None:
+    four = [make_run("zinc/simple/mean", seed=seed, test=0.3, data="resampled") for seed in (41, 95, 12, 35)]
+    summary = results_summary({"zinc/simple/mean": four, "zinc/tuned": [make_run(test=0.17)]})
+    assert summary.splitlines()[:4] == [
+        "|  | mean | tuned |",
+        "|---|---|---|",
+        "| ZINC simple, mae (data: resampled) | 0.300 ± 0.000 (0.316) |  |",
+        "| ZINC, mae |  | 0.170, 1 seed (0.168 ± 0.003) |",
+    ]
+    assert "docs/results.md" in summary
+
+
+def test_without_results_it_says_so() -> None:
+    assert results_summary({}) == "No results yet."
+
+
+def test_only_what_is_between_the_markers_changes() -> None:
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    new = replace_summary(text, "new", Path("README.md"))
+    assert new == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert replace_summary(new, "new", Path("README.md")) == new
+
+
+@pytest.mark.parametrize("text", ["", BEGIN, f"{END} {BEGIN}"])
+def test_a_file_without_markers_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"README.md: expected the lines"):
+        replace_summary(text, "new", Path("README.md"))
