@@ -12,7 +12,8 @@ class Call(NamedTuple):
     """One aggregation as kernels see it; parts as in ``Messages``, edges in the order sorted by target.
 
     ``place`` says where the edge at each place of that order stands in the order sorted by source, whose edges of
-    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``.
+    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``rank``, on the CPU, says in which row the outputs of
+    each node are written and their gradients read; without it, in the row of the node.
     """
 
     source: Tensor | None
@@ -31,6 +32,7 @@ class Call(NamedTuple):
     columns: list[int]
     has_self: bool
     save: bool
+    rank: Tensor | None = None
 
     def needs(self, *codes: Code) -> bool:
         return any(code in codes for code in self.codes)

@@ -54,7 +54,8 @@ def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor) -> Tens
 def _arrays(call: Call) -> tuple[Any, ...]:
     parts = [_array(part, call) for part in (call.source, call.target, call.table)]
     weights = [part.to(call.example.dtype).numpy() for part in (call.weight, call.self_weight)]
-    layout = [part.numpy() for part in (call.table_row, call.pointer, call.neighbor)]
+    rank = call.pointer.new_empty(0) if call.rank is None else call.rank
+    layout = [part.numpy() for part in (call.table_row, call.pointer, call.neighbor, rank)]
     return (*parts, *weights, *layout, np.array(call.codes), np.array(call.columns), call.has_self)
 
 

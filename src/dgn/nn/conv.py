@@ -11,6 +11,7 @@ from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
 from dgn.nn.dense import add_bias, multiply
 from dgn.nn.edges import EdgeTable
+from dgn.nn.grouped import is_grouped, update_by_degree
 from dgn.nn.inputs import read_bipartite, read_graph
 from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
 from dgn.nn.parameters import reset
@@ -112,8 +113,13 @@ class DGNConv(nn.Module):
         n, width = x.size(0), self.in_channels // self.towers
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
         stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
-        every = per_tower(stacked, self.update.scaled)
         own = None if self.update.own is None else per_tower(x.view(n, self.towers, width), self.update.own)
+        if is_grouped(x, self.towers, len(self.scalers), graph):
+            every = update_by_degree(
+                stacked.flatten(1), self.update.scaled.flatten(0, 1), graph, self.scalers, self.delta
+            )
+            return Products(every[:, None, None], None if own is None else own.flatten(1), None, self.update.bias)
+        every = per_tower(stacked, self.update.scaled)
         scale = None if self.scalers == ("identity",) else self._scalers(graph, x.dtype)
         shape = n, self.towers, len(self.scalers), self.out_channels // self.towers
         return Products(every.view(shape), None if own is None else own.flatten(1), scale, self.update.bias)
@@ -164,6 +170,8 @@ class DGNConv(nn.Module):
 
     def _scalers(self, graph: Graph, dtype: torch.dtype) -> Tensor:
         """The degree scalers of a graph, made once for all layers that agree on them."""
+        if torch.compiler.is_compiling():
+            return degree_scalers(graph.in_degree, self.scalers, self.delta, dtype)
         scale: Tensor = graph.once(
             scaler_key(self.scalers, self.delta, dtype),
             lambda: degree_scalers(graph.in_degree, self.scalers, self.delta, dtype),

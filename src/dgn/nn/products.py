@@ -29,5 +29,6 @@ def combine(products: Products) -> Tensor:
     r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
     every, own, scale, bias = products
     scaled = every if scale is None else every * scale[:, None, :, None]
-    out = (scaled.sum(dim=2) + bias.to(every.dtype)).flatten(1)
+    summed = scaled[:, :, 0] if scaled.size(2) == 1 else scaled.sum(dim=2)
+    out = (summed + bias.to(every.dtype)).flatten(1)
     return out if own is None else out + own
