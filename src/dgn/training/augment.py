@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dgn.aggregation import Plan, Weights
 from dgn.data.store import Store
-from dgn.fields import distort, gradient, rotate
+from dgn.fields import distort, rotate
 from dgn.spectral.degeneracy import REPEATED, random_rotations
 from dgn.training.settings import AugmentationSettings
 
@@ -26,7 +26,7 @@ def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, gene
     field, graph = store.edges["field"], store.graph
     assert graph.batch is not None
     if settings.resample:
-        field = gradient(_another_basis(store, generator), graph)
+        field = _another_basis(field, store, generator)
     if settings.reflection:
         heads = torch.rand(graph.num_graphs, field.size(1), generator=generator, device=field.device) < 0.5
         field = torch.where(heads[graph.batch[graph.target]], field, -field)
@@ -45,19 +45,24 @@ def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, gene
     return plan.compute_weights(field, graph)
 
 
-def _another_basis(store: Store, generator: torch.Generator) -> Tensor:
-    """The potentials, with a random basis in every eigenspace of more than one dimension."""
+def _another_basis(field: Tensor, store: Store, generator: torch.Generator) -> Tensor:
+    """The field of the potentials in a random basis of every eigenspace of more than one dimension.
+
+    A gradient is linear: the field is mixed as the potentials would be, and differences that vanish stay as small as
+    they are, while those of mixed potentials would be rounding of single precision.
+    """
     if "gap" not in store.nodes:
         raise ValueError(
             "augmentation.resample: expected eigenvectors with their gaps, got coordinates; leave it out for this data"
         )
-    potential, gap, batch = store.nodes["potential"], store.nodes["gap"], store.graph.batch
+    gap, component, batch = store.nodes["gap"], store.nodes["component"], store.graph.batch
     assert batch is not None
-    several = (gap <= REPEATED).any(dim=1).nonzero()[:, 0]
-    component = batch[several] * (1 + store.nodes["component"].max()) + store.nodes["component"][several]
-    _, number = torch.unique(component, return_inverse=True)
-    of_component = gap.new_empty(int(number.max()) + 1 if len(number) else 0, gap.size(1))
-    of_component[number] = gap[several]
-    rotation = random_rotations(of_component, generator).to(potential.dtype)
-    mixed = torch.einsum("nk,nkl->nl", potential[several], rotation[number])
-    return potential.index_copy(0, several, mixed)
+    edge = (gap <= REPEATED).any(dim=1)[store.graph.target].nonzero()[:, 0]
+    if not len(edge):
+        return field
+    node = store.graph.target[edge]
+    _, number = torch.unique(batch[node] * (1 + component.max()) + component[node], return_inverse=True)
+    of_component = gap.new_empty(int(number.max()) + 1, gap.size(1))
+    of_component[number] = gap[node]
+    rotation = random_rotations(of_component, generator).to(field.dtype)
+    return field.index_copy(0, edge, torch.einsum("ek,ekl->el", field[edge], rotation[number]))

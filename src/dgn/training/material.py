@@ -48,7 +48,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
     numbers[0] = numbers[0][: max(1, round(data.train_fraction * len(numbers[0])))]
-    potential = network.positional or network.readout == "directional" or experiment.augmentation.resample
+    potential = network.positional or network.readout == "directional"
     names = {
         "nodes": ["x", *(["potential"] if potential else []), *(name for name in ("y",) if name in graphs.nodes)],
         "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],

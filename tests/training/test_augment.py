@@ -1,0 +1,155 @@
+"""The field of an epoch: what each augmentation does to it, and that validation never sees it."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from dgn.aggregation import make_plan
+from dgn.data.store import Store
+from dgn.training.augment import epoch_weights, is_active
+from dgn.training.material import prepare
+from dgn.training.settings import AugmentationSettings
+from tests.training.small import make_benchmark, make_experiment, molecules
+
+AS_IT_IS = SimpleNamespace(compute_weights=lambda field, _: field)  # shows the field itself
+EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample": True}
+
+
+@pytest.fixture(scope="module")
+def store():
+    names = {"nodes": ["gap", "component"], "edges": ["field"]}
+    return Store(molecules(), names, "cpu")
+
+
+def augmented(store, seed=0, plan=AS_IT_IS, **settings):
+    return epoch_weights(plan, store, AugmentationSettings(**settings), torch.Generator().manual_seed(seed))
+
+
+def of_edge(store):
+    return store.graph.batch[store.graph.target]
+
+
+def row_sums(store, values):
+    return store.graph.sum_to_target(values)
+
+
+def test_reflection_flips_each_direction_of_each_graph_or_leaves_it(store):
+    field, found = store.edges["field"], augmented(store, reflection=True)
+    assert torch.equal(found.abs(), field.abs())
+    flipped = (found * field < 0) & (field != 0)
+    kept = (found * field > 0) & (field != 0)
+    flips = torch.zeros(40, 2).index_add(0, of_edge(store), flipped.float()) > 0
+    keeps = torch.zeros(40, 2).index_add(0, of_edge(store), kept.float()) > 0
+    assert not (flips & keeps).any()  # one sign for a whole graph
+    assert 8 < flips[:, 0].sum() < 32
+    assert 4 < (flips[:, 0] ^ flips[:, 1]).sum() < 36  # one draw for each direction
+
+
+def test_rotation_turns_unit_rows_by_one_angle_for_each_graph(store):
+    field, graph = store.edges["field"], store.graph
+    plain = field / row_sums(store, field**2).sqrt()[graph.target].clamp(min=1e-12)
+    found = augmented(store, rotation=60.0)
+    lengths = row_sums(store, found**2)
+    there = row_sums(store, field**2) > 1e-12  # what is less is rounding, and no direction
+    torch.testing.assert_close(lengths[there], torch.ones(int(there.sum())))
+    assert not lengths[~there].any()
+    cosine = row_sums(store, plain * found)[:, 0]
+    assert (cosine[there[:, 0]] >= math.cos(math.radians(60)) - 1e-5).all()
+    turned = there[:, 0] & (cosine < 1 - 1e-4)  # elsewhere the two directions span no plane
+    angles = [cosine[turned & (graph.batch == number)] for number in range(40)]
+    assert all(each.max() - each.min() < 1e-3 for each in angles if len(each))
+    assert torch.stack([each.mean() for each in angles if len(each)]).std() > 0.02
+
+
+def test_rotation_changes_no_sum_of_absolute_weights(store):
+    plan = make_plan(["av1", "dx1", "dx2"])
+    plain = plan.compute_weights(store.edges["field"], store.graph)
+    none, some = (augmented(store, plan=plan, rotation=degrees) for degrees in (1e-6, 90.0))
+    torch.testing.assert_close(none.edge, plain.edge, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(some.edge, plain.edge, atol=1e-2)
+    torch.testing.assert_close(row_sums(store, some.edge.abs()), row_sums(store, plain.edge.abs()), atol=1e-5, rtol=0)
+
+
+def test_distortion_is_bounded_and_antisymmetric(store):
+    field, graph = store.edges["field"], store.graph
+    noise = augmented(store, distortion=0.3) - field
+    count = of_edge(store).bincount(minlength=40).clamp(min=1)[:, None]
+    mean = torch.zeros(40, 2).index_add(0, of_edge(store), field.abs()) / count
+    bound = 0.3 * mean[of_edge(store)]
+    assert (noise.abs() <= bound + 1e-6).all()
+    assert noise.abs().max() > 0.8 * bound.max()
+    dense = torch.zeros(graph.num_nodes, graph.num_nodes, 2)
+    dense[graph.source, graph.target] = noise
+    torch.testing.assert_close(dense, -dense.transpose(0, 1), atol=1e-6, rtol=0)
+
+
+def test_another_basis_mixes_repeated_eigenspaces_and_nothing_else(store):
+    field, found = store.edges["field"], augmented(store, resample=True)
+    mixed = molecules().nodes["repeated"].all(dim=1)[store.graph.target]
+    assert 0.2 < mixed.float().mean() < 0.8
+    assert torch.equal(found[~mixed], field[~mixed])
+    # A rotation of two columns keeps the length of every row of two numbers.
+    torch.testing.assert_close(found[mixed].norm(dim=1), field[mixed].norm(dim=1), atol=1e-6, rtol=0)
+    moved = torch.zeros(40).index_add(0, of_edge(store), (found - field).norm(dim=1))
+    rings = torch.arange(1, 40, 3)
+    assert (moved[rings] > 1e-3).all()
+    turn = [(field[of_edge(store) == ring].T @ found[of_edge(store) == ring]).flatten() for ring in rings[:2]]
+    assert not torch.allclose(turn[0] / turn[0].norm(), turn[1] / turn[1].norm(), atol=1e-2)  # each ring by its own
+
+
+@pytest.mark.parametrize("settings", [*({name: value} for name, value in EVERYTHING.items()), EVERYTHING])
+def test_the_generator_decides(store, settings):
+    plan = make_plan(["av1", "dx1"])
+    one, same, other = (augmented(store, seed, plan, **settings) for seed in (0, 0, 1))
+    assert torch.equal(one.edge, same.edge)
+    assert torch.equal(one.self, same.self)
+    assert not torch.equal(one.edge, other.edge)
+    assert one.edge.isfinite().all()
+
+
+def test_rotation_needs_two_directions():
+    store = Store(molecules(), {"edges": ["field"]}, "cpu")
+    store.edges["field"] = store.edges["field"][:, :1]
+    with pytest.raises(ValueError, match=r"augmentation.rotation: expected at least 2 directions to rotate, got 1"):
+        augmented(store, rotation=10.0)
+
+
+def test_no_augmentation_makes_a_direction_of_rounding(store):
+    plan = make_plan(["dx1"])
+    plain = row_sums(store, plan.compute_weights(store.edges["field"], store.graph).edge.abs()) > 0
+    unmixed = ~molecules().nodes["repeated"].any(dim=1)
+    for settings in ({"resample": True}, {"reflection": True}, {"rotation": 1e-3}):
+        found = row_sums(store, augmented(store, plan=plan, **settings).edge.abs()) > 0
+        assert torch.equal(found[unmixed], plain[unmixed])
+    assert not plain[unmixed].all()
+
+
+def test_coordinates_have_no_other_basis():
+    store = Store(molecules(), {"nodes": ["potential"], "edges": ["field"]}, "cpu")
+    with pytest.raises(ValueError, match=r"augmentation.resample: expected eigenvectors with their gaps"):
+        augmented(store, resample=True)
+
+
+def test_without_repeated_eigenvalues_there_is_nothing_to_mix():
+    graphs = molecules().select(
+        (~molecules().nodes["repeated"].any(dim=1)[molecules().node_pointer[:-1]]).nonzero()[:, 0]
+    )
+    store = Store(graphs, {"nodes": ["gap", "component"], "edges": ["field"]}, "cpu")
+    assert torch.equal(augmented(store, resample=True), store.edges["field"])
+
+
+def test_what_is_active():
+    assert not is_active(AugmentationSettings())
+    assert all(is_active(AugmentationSettings(**{name: value})) for name, value in EVERYTHING.items())
+
+
+def test_scores_are_those_of_the_plain_field():
+    plain, changed = (
+        prepare(make_experiment(data={"directions": 2}, augmentation=settings), make_benchmark(), torch.device("cpu"))
+        for settings in ({}, EVERYTHING)
+    )
+    for name in ("train", "val", "test"):
+        for one, other in zip(plain.splits[name].batches, changed.splits[name].batches, strict=True):
+            assert torch.equal(one.weights.edge, other.weights.edge)
