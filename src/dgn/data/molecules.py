@@ -40,7 +40,7 @@ def read_smiles(smiles: str) -> Molecule:
     >>> molecule.x.tolist(), molecule.edge_attr.tolist()
     ([[5, 0, 3, 5, 2, 0, 1, 0, 0], [7, 0, 1, 5, 0, 0, 1, 0, 0]], [[1, 0, 0], [1, 0, 0]])
     """
-    parsed = _parse(smiles)
+    parsed = parse_smiles(smiles)
     atoms = [_atom_features(atom) for atom in parsed.GetAtoms()]
     ends, features = [], []
     for bond in parsed.GetBonds():
@@ -73,8 +73,14 @@ def pack_smiles(smiles: Iterable[str], progress: bool = False) -> PackedGraphs:
     )
 
 
-def _parse(smiles: str) -> Any:
-    from rdkit import Chem, rdBase
+def parse_smiles(smiles: str) -> Any:
+    """The molecule as RDKit holds it, or an error that says what is wrong with the SMILES."""
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError as problem:
+        raise ImportError(
+            "rdkit: expected to be installed, to read SMILES; install it with pip install 'dgn[molecules]'"
+        ) from problem
 
     with rdBase.BlockLogs():
         parsed = Chem.MolFromSmiles(smiles)
