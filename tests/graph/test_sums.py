@@ -1,0 +1,67 @@
+"""Sums of rows by kernels, against plain PyTorch: of neighbouring rows, and of rows of one kind."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if interpreted else "cuda"
+somewhere = pytest.mark.skipif(
+    not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter"
+)
+KINDS = [(200, 5, 3), (64, 1, 70), (1, 28, 16), (130, 32, 65), (0, 4, 8), (90, 40, 5)]
+SIZES = [[3, 0, 17, 1, 40], [0], [0, 0, 5], [16], [1] * 30]
+
+
+def draw(*shape, dtype=torch.float32):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(DEVICE, dtype)
+
+
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize(("rows", "kinds", "channels"), KINDS)
+def test_kernel_rows_of_one_kind(rows, kinds, channels, moved, dtype):
+    from dgn.graph.sums import sum_by_kind
+
+    values, generator = draw(rows, channels, dtype=dtype), torch.Generator().manual_seed(0)
+    kind = torch.randint(kinds, (rows,), generator=generator).to(DEVICE)
+    place = torch.randperm(rows, generator=generator).to(DEVICE, torch.int32) if moved else None
+    found = sum_by_kind(values, kind, kinds, place)
+    given = values if place is None else values[place.long()]
+    expected = torch.zeros(kinds, channels, dtype=torch.float64, device=DEVICE).index_add(0, kind, given.double())
+    torch.testing.assert_close(found, expected.to(dtype), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("channels", [1, 16, 70])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_kernel_neighbouring_rows_and_their_gradient(sizes, channels):
+    from dgn.graph.sums import SegmentSum
+
+    count = torch.tensor(sizes)
+    pointer = torch.nn.functional.pad(count.cumsum(0), (1, 0)).to(DEVICE)
+    number = torch.arange(len(sizes)).repeat_interleave(count).to(DEVICE)
+    values, weight = draw(sum(sizes), channels).requires_grad_(), draw(len(sizes), channels)
+    found = SegmentSum.apply(values, pointer, number)
+    expected = torch.zeros(len(sizes), channels, device=DEVICE).index_add(0, number, values.detach())
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    (found * weight).sum().backward()
+    assert torch.equal(values.grad, weight[number])
+
+
+@pytest.mark.slow
+def test_the_kernels_in_the_interpreter():
+    if interpreted or torch.cuda.is_available():
+        pytest.skip("they ran above")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "kernel_"]
+    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout[-3000:]
+    assert f"{4 * len(KINDS) + 3 * len(SIZES)} passed" in found.stdout
