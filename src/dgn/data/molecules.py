@@ -1,9 +1,10 @@
 """Molecules from SMILES with the features of OGB. Needs RDKit, the extra ``molecules``."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,18 +41,8 @@ def read_smiles(smiles: str) -> Molecule:
     >>> molecule.x.tolist(), molecule.edge_attr.tolist()
     ([[5, 0, 3, 5, 2, 0, 1, 0, 0], [7, 0, 1, 5, 0, 0, 1, 0, 0]], [[1, 0, 0], [1, 0, 0]])
     """
-    parsed = parse_smiles(smiles)
-    atoms = [_atom_features(atom) for atom in parsed.GetAtoms()]
-    ends, features = [], []
-    for bond in parsed.GetBonds():
-        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        ends += [(i, j), (j, i)]
-        features += [_bond_features(bond)] * 2
-    return Molecule(
-        torch.tensor(atoms, dtype=torch.uint8).reshape(-1, 9),
-        torch.tensor(ends, dtype=torch.long).reshape(-1, 2).T.contiguous(),
-        torch.tensor(features, dtype=torch.uint8).reshape(-1, 3),
-    )
+    packed = pack_parsed([parse_smiles(smiles)])
+    return Molecule(packed.nodes["x"], packed.edge_index, packed.edges["edge_attr"])
 
 
 def pack_smiles(smiles: Iterable[str], progress: bool = False) -> PackedGraphs:
@@ -60,17 +51,41 @@ def pack_smiles(smiles: Iterable[str], progress: bool = False) -> PackedGraphs:
     >>> pack_smiles(["C=O", "O"])
     PackedGraphs(graphs=2, nodes=3, edges=2; nodes=[x], edges=[edge_attr])
     """
-    given, found = list(smiles), []
+    given = list(smiles)
     with progress_bar("reading SMILES", len(given), "molecules", progress) as advance:
-        for one in given:
-            found.append(read_smiles(one))
-            advance(1)
-    packed = PackedGraphs.pack([(molecule.edge_index, len(molecule.x)) for molecule in found])
-    no_atoms, no_bonds = torch.empty(0, 9, dtype=torch.uint8), torch.empty(0, 3, dtype=torch.uint8)
-    return packed.with_values(
-        nodes={"x": torch.cat([no_atoms, *(molecule.x for molecule in found)])},
-        edges={"edge_attr": torch.cat([no_bonds, *(molecule.edge_attr for molecule in found)])},
+        return pack_parsed(_parsed(given, advance))
+
+
+def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
+    """Molecules that :func:`parse_smiles` read as packed graphs; each is looked at once and need not be kept.
+
+    >>> pack_parsed([parse_smiles("C=O")])
+    PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
+    """
+    atoms, bonds, ends = bytearray(), bytearray(), []
+    node_count, edge_count = [0], [0]
+    for molecule in molecules:
+        for atom in molecule.GetAtoms():
+            atoms += _atom_features(atom)
+        for bond in molecule.GetBonds():
+            i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+            ends += (i, j, j, i)
+            bonds += _bond_features(bond) * 2
+        node_count.append(molecule.GetNumAtoms())
+        edge_count.append(2 * molecule.GetNumBonds())
+    return PackedGraphs(
+        torch.tensor(node_count).cumsum(0),
+        torch.tensor(edge_count).cumsum(0),
+        torch.from_numpy(np.array(ends, dtype=np.int64).reshape(-1, 2).T.copy()),
+        nodes={"x": torch.from_numpy(np.array(atoms, dtype=np.uint8).reshape(-1, 9))},
+        edges={"edge_attr": torch.from_numpy(np.array(bonds, dtype=np.uint8).reshape(-1, 3))},
     )
+
+
+def _parsed(smiles: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
+    for one in smiles:
+        yield parse_smiles(one)
+        advance(1)
 
 
 def parse_smiles(smiles: str) -> Any:
@@ -97,9 +112,9 @@ def parse_smiles(smiles: str) -> Any:
     return parsed
 
 
-def _atom_features(atom: Any) -> list[int]:
+def _atom_features(atom: Any) -> bytes:
     number, charge, most = atom.GetAtomicNum(), atom.GetFormalCharge(), LIMITS["charge"]
-    return [
+    features = (
         number - 1 if 1 <= number <= 118 else 118,
         _place(atom.GetChiralTag(), CHIRALITIES),
         min(atom.GetTotalDegree(), LIMITS["degree"] + 1),
@@ -107,17 +122,19 @@ def _atom_features(atom: Any) -> list[int]:
         min(atom.GetTotalNumHs(), LIMITS["hydrogens"] + 1),
         min(atom.GetNumRadicalElectrons(), LIMITS["radicals"] + 1),
         _place(atom.GetHybridization(), HYBRIDIZATIONS),
-        int(atom.GetIsAromatic()),
-        int(atom.IsInRing()),
-    ]
+        atom.GetIsAromatic(),
+        atom.IsInRing(),
+    )
+    return bytes(features)
 
 
-def _bond_features(bond: Any) -> list[int]:
-    return [
+def _bond_features(bond: Any) -> bytes:
+    features = (
         _place(bond.GetBondType(), BOND_TYPES),
         _place(bond.GetStereo(), STEREO),
-        int(bond.GetIsConjugated()),
-    ]
+        bond.GetIsConjugated(),
+    )
+    return bytes(features)
 
 
 @cache  # RDKit takes long to spell the name of a category
