@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def print_table(console: Console, table: "TextTable") -> None:
         words = number == 0 or any(row[number][:1].isalpha() for row in table.rows)
         drawn.add_column(name, justify="left" if words else "right")
     for row in table.rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(escape, row))  # brackets are part of lists, not of the style
     console.print(drawn)
 
 

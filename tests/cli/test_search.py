@@ -1,0 +1,102 @@
+"""``dgn search``: trials are runs, the choice is made by validation, and an interrupted search goes on."""
+
+import builtins
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dgn.training.experiment import load_experiment
+from dgn.training.run import RunResult
+
+pytest.importorskip("optuna", reason="searches need optuna")
+SPACE = "settings:\n  network.aggregators: [[mean], [mean, dx1-signed, dx2-signed]]\n"
+SEARCH = ("search", "digits/mean", "--space", "space.yaml", "--trials", "2", "--out", "here", "--device", "cpu")
+SMALL = ("training.epochs=1", "training.warmup=0", "network.hidden=4", "network.layers=1", "data.train_fraction=0.05")
+
+
+@pytest.fixture
+def search(dgn: Any) -> Any:
+    Path("space.yaml").write_text(SPACE)
+    return lambda *arguments: dgn(*SEARCH, *arguments)
+
+
+@pytest.fixture
+def pretended(training: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """No training, on digits."""
+    digits = SimpleNamespace(metric="accuracy", note="")
+    monkeypatch.setattr("dgn.training.load.load_graphs", lambda *_: digits)
+    return training
+
+
+def opposed(self: Any, seed: int, metric: str, _: Any) -> RunResult:
+    """A result whose test score is best where validation is worst."""
+    val = 0.4 if len(self.calls) == 1 else 0.6
+    metrics = {"train": {metric: 0.5}, "val": {metric: val}, "test": {metric: 0.9876 - val}}
+    history: list[dict[str, float]] = [{"epoch": 1, "train_loss": 1.0, "val_loss": 1.0, metric: val}]
+    return RunResult(seed, 1234, 1, 20, 3.0, "all epochs done", metrics, history, "cpu")
+
+
+def test_the_real_loop_is_searched(search: Any) -> None:
+    done = search(*(word for change in SMALL for word in ("--set", change)))
+    assert done.exit_code == 0, done.output
+    assert "1/2 network.aggregators [mean]" in done.output
+    for trial in ("trial-0", "trial-1"):
+        assert Path(f"here/{trial}/seed-41/result.json").exists()
+        assert load_experiment(f"here/{trial}/experiment.yaml").training.epochs == 1
+    assert load_experiment("here/best.yaml").network.hidden == 4
+
+
+def test_validation_decides_and_test_is_not_shown(search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(pretended), "result", opposed)
+    done = search()
+    assert done.exit_code == 0, done.output
+    assert load_experiment("here/best.yaml").network.aggregators == ("mean", "dx1-signed", "dx2-signed")
+    assert "chosen by validation: trial 1" in done.output
+    assert "60.00" in done.output
+    assert "58.76" not in done.output
+    assert "38.76" not in done.output
+
+
+def test_an_interrupted_search_goes_on(search: Any, pretended: Any) -> None:
+    pretended.interrupt = True
+    assert search().exit_code == 130
+    pretended.interrupt = False
+    done = search()
+    assert done.exit_code == 0, done.output
+    assert "going on" in done.output  # the run that was under way
+    assert [name for name, _ in pretended.calls] == ["digits/mean/trial-0"] * 2 + ["digits/mean/trial-1"]
+    again = search()
+    assert again.exit_code == 0
+    assert len(pretended.calls) == 3
+
+
+def test_a_trial_that_diverges_or_cannot_be_is_left_out(search: Any, pretended: Any) -> None:
+    Path("space.yaml").write_text("settings:\n  network.towers: [3, 2]\n")
+    pretended.failing = 41
+    done = search("--set", "network.hidden=79")
+    assert done.exit_code == 1
+    assert "left out: network.hidden: expected a multiple of the 3 towers, got 79" in done.output
+    assert "here: expected a trial with a score, got none" in done.stderr
+
+
+def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended: Any) -> None:
+    pretended.failing = 41
+    done = search()
+    assert "trial 0: loss: expected a number, got nan" in done.stderr
+    assert len(pretended.calls) == 2
+
+
+def test_without_optuna_it_says_what_to_install(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name.startswith("optuna"):
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    refused = search()
+    assert refused.exit_code == 1
+    assert 'search: expected optuna, got no such package; install it with pip install "dgn[search]"' in refused.stderr

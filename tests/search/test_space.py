@@ -1,0 +1,94 @@
+"""Search spaces: what can be written, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from dgn.search.space import Range, load_space, read_space, space_names
+from dgn.search.study import _check_names
+from dgn.training.experiment import load_experiment, read_experiment
+
+TEXT = """
+parameters: 30_000
+settings:
+  training.weight_decay: [1e-5, 0]
+  network.aggregators: [[mean, dx1], [mean]]
+  network.hidden: {low: 8, high: 16, step: 4}
+  training.learning_rate: {low: 1e-4, high: 1e-2, log: true}
+  network.scalers: {subset: [identity, amplification]}
+  kind: {small: {network.layers: 2}, large: {network.layers: 4, network.towers: 2}}
+"""
+
+
+def test_every_kind_of_domain(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(TEXT)
+    space = load_space(path)
+    assert dict(space.domains) == {
+        "training.weight_decay": ("1e-5", "0"),
+        "network.aggregators": ("[mean, dx1]", "[mean]"),
+        "network.hidden": Range(8, 16, step=4, whole=True),
+        "training.learning_rate": Range(1e-4, 1e-2, log=True),
+        "network.scalers:identity": ("yes", "no"),
+        "network.scalers:amplification": ("yes", "no"),
+        "kind": ("small", "large"),
+    }
+    assert (space.parameters, space.size) == (30_000, None)
+    values = {
+        "training.weight_decay": "1e-5", "network.aggregators": "[mean, dx1]", "network.hidden": 12,
+        "training.learning_rate": 0.0003, "network.scalers:identity": "no", "network.scalers:amplification": "yes",
+        "kind": "large",
+    }  # fmt: skip
+    found = read_experiment(load_experiment("digits/mean").to_dict(), space.changes(values))
+    assert (found.training.weight_decay, found.training.learning_rate) == (1e-5, 0.0003)
+    assert found.network.aggregators == ("mean", "dx1")
+    assert found.network.scalers == ("amplification",)
+    assert (found.network.hidden, found.network.layers, found.network.towers) == (12, 4, 2)
+
+
+def test_finite_spaces_are_counted_and_listed() -> None:
+    space = read_space({"settings": {"network.dropout": ["0", "0.1"], "network.layers": ["2", "3", "4"]}})
+    combinations = space.combinations()
+    assert space.size == len(combinations) == 6
+    assert combinations[1] == {"network.dropout": "0", "network.layers": "3"}
+
+
+@pytest.mark.parametrize(("name", "size"), [("zinc", 15), ("cifar10", 10), ("pattern", 12), ("molhiv", 36)])
+def test_the_papers_spaces_are_grids_of_possible_settings(name: str, size: int) -> None:
+    space, base = load_space(name), load_experiment(f"{name}/tuned").to_dict()
+    assert space.size == size
+    for values in space.combinations():
+        read_experiment(base, space.changes(values))
+
+
+def test_every_shipped_space_names_settings() -> None:
+    for name in space_names():
+        _check_names(load_experiment(f"{name}/tuned"), load_space(name))
+    assert load_space("molpcba").size == 2**8 * 4 * 3 * 5 * 4 * 4 * 3 * 2 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ([], "expected a section 'settings'"),
+        ({"settings": {}}, "expected a section 'settings'"),
+        ({"setting": {}, "settings": {"a.b": ["1"]}}, "did you mean 'settings'"),
+        ({"settings": {"a.b": "1"}}, "a.b: expected a list of values"),
+        ({"settings": {"a.b": []}}, "a.b: expected a list of values"),
+        ({"settings": {"a.b": {"low": "1"}}}, "a.b: expected a list of values"),
+        ({"settings": {"a.b": {"low": "x", "high": "1"}}}, "a.b: expected numbers"),
+        ({"settings": {"a.b": {"low": "2", "high": "1"}}}, "a.b: expected low at most high"),
+        ({"parameters": "many", "settings": {"a.b": ["1"]}}, "parameters: expected a whole number, got 'many'"),
+    ],
+)
+def test_what_is_no_space_is_refused(data: object, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_space(data)
+
+
+def test_unknown_spaces_and_broken_files_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"space: .* did you mean 'zinc'"):
+        load_space("zink")
+    (tmp_path / "space.yaml").write_text("settings: [")
+    with pytest.raises(ValueError, match=r"space.yaml: "):
+        load_space(tmp_path / "space.yaml")

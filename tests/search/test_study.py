@@ -1,0 +1,116 @@
+"""A study: what it proposes, remembers and refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dgn.search.space import Space, read_space
+from dgn.search.study import Search
+from dgn.training.experiment import load_experiment
+
+pytest.importorskip("optuna", reason="searches need optuna")
+GRID = {"settings": {"network.dropout": ["0", "0.1"], "network.layers": ["2", "3"]}}
+OPEN = {"settings": {"network.dropout": {"low": "0.0", "high": "0.5"}, "network.layers": ["2", "3"]}}
+
+
+def make(folder: Path, data: Any = GRID, name: str = "digits/mean", **changed: Any) -> Search:
+    return Search(folder, load_experiment(name), read_space(data), **{"seeds": [41]} | changed)
+
+
+def run(search: Search, total: int) -> list[dict[str, Any]]:
+    """Run trials whose score falls with dropout."""
+    found = []
+    while (trial := search.next(total)) is not None:
+        found.append(trial.values)
+        search.tell(trial, 1 - float(trial.values["network.dropout"]))
+    return found
+
+
+def test_a_small_grid_is_tried_completely_and_once(tmp_path: Path) -> None:
+    found = run(make(tmp_path), 10)
+    assert found == read_space(GRID).combinations()
+    assert run(make(tmp_path), 10) == []
+
+
+@pytest.mark.parametrize("data", [GRID, OPEN], ids=["grid", "open"])
+def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path: Path, data: Any) -> None:
+    whole = run(make(tmp_path / "whole", data), 3)
+    parts = run(make(tmp_path / "parts", data), 1)
+    under_way = make(tmp_path / "parts", data).next(3)  # killed here
+    again = make(tmp_path / "parts", data).next(3)
+    assert under_way == again
+    assert [*parts, *run(make(tmp_path / "parts", data), 3)] == whole
+    assert len(whole) == 3
+
+
+def test_other_seeds_propose_other_values(tmp_path: Path) -> None:
+    assert run(make(tmp_path / "a", OPEN), 2) != run(make(tmp_path / "b", OPEN, seed=1), 2)
+
+
+def test_a_proposal_that_was_cut_off_is_given_up(tmp_path: Path) -> None:
+    search = make(tmp_path)
+    search.study.ask()  # no value was chosen yet
+    assert run(make(tmp_path), 10) == read_space(GRID).combinations()
+
+
+@pytest.mark.parametrize(("name", "best"), [("digits/mean", "0"), ("zinc/tuned", "0.1")])
+def test_the_best_is_the_highest_accuracy_or_the_lowest_error(tmp_path: Path, name: str, best: str) -> None:
+    search = make(tmp_path, name=name)
+    run(search, 4)
+    assert [trial.values["network.dropout"] for trial in search.ended()][:2] == [best, best]
+
+
+def test_equal_values_share_a_folder(tmp_path: Path) -> None:
+    data = {"settings": {"network.dropout": ["0", "0.1"], "network.layers": ["2", "3"], "network.hidden": ["8"]}}
+    search = make(tmp_path, data)
+    for _ in range(3):
+        search.study.enqueue_trial({"network.dropout": "0.1", "network.layers": "3", "network.hidden": "8"})
+    trials = []
+    for _ in range(3):
+        trial = search.next(3)
+        assert trial is not None
+        trials.append(trial)
+        search.tell(trial, 0.5)
+    assert [trial.number for trial in trials] == [0, 1, 2]
+    assert {trial.folder.name for trial in trials} == {"trial-0"}
+    assert [trial.number for trial in search.ended()] == [0]
+
+
+def test_trials_without_a_score_count_but_are_never_the_best(tmp_path: Path) -> None:
+    search = make(tmp_path)
+    for number in range(4):
+        trial = search.next(4)
+        assert trial is not None
+        search.tell(trial, None if number else 0.5)
+    assert search.next(4) is None
+    assert [trial.number for trial in search.ended()] == [0]
+
+
+def test_a_trial_is_an_experiment_and_the_best_a_file(tmp_path: Path) -> None:
+    search = make(tmp_path, {"parameters": "50000", **GRID}, "zinc/simple/mean")
+    run(search, 4)
+    best = search.ended()[0]
+    experiment = search.resolve(best)
+    assert (experiment.training.seeds, experiment.published) == ((41,), None)
+    assert experiment.network.dropout == 0.1
+    written = load_experiment(search.write_best(best))
+    assert written.network == experiment.network
+    assert written.name == "zinc/simple/mean-search"
+    assert written.training.seeds == (41, 95, 12, 35)
+
+
+def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
+    make(tmp_path)
+    for data, changed, what in ((OPEN, {}, "space"), (GRID, {"seeds": [1]}, "seeds"), (GRID, {"seed": 1}, "seed")):
+        with pytest.raises(ValueError, match=f"expected a new folder or one of the same search.*differs in {what};"):
+            make(tmp_path, data, **changed)
+    with pytest.raises(ValueError, match="differs in experiment"):
+        make(tmp_path, name="digits/dx")
+
+
+def test_names_that_are_no_setting_are_refused_at_once(tmp_path: Path) -> None:
+    space: Space = read_space({"settings": {"network.droput": ["0"]}})
+    with pytest.raises(ValueError, match=r"setting of the space: .* did you mean 'network.dropout'"):
+        Search(tmp_path, load_experiment("digits/mean"), space, [41])
+    assert not list(tmp_path.iterdir())
