@@ -42,7 +42,7 @@ def weights(folder, seed=0):
 def start(asked, pause=0.0, **environment):
     """The program of ``small.py`` in a process of its own, with as many threads as this one."""
     own = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT), **environment}
-    command = [sys.executable, small.__file__, json.dumps(asked), str(pause)]
+    command = [sys.executable, "-W", "error::FutureWarning", small.__file__, json.dumps(asked), str(pause)]
     return subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

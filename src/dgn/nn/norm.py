@@ -1,5 +1,7 @@
 """Batch norm over the rows that are real."""
 
+from typing import Any
+
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
@@ -45,7 +47,23 @@ def _everywhere(value: Tensor, together: bool) -> Tensor:
     """The sum of a value over all processes, with gradients through it."""
     if not together:
         return value
-    from torch.distributed.nn.functional import all_reduce
-
-    summed: Tensor = all_reduce(value)  # type: ignore[no-untyped-call]
+    summed: Tensor = _SumOverProcesses.apply(value)  # type: ignore[no-untyped-call]
     return summed
+
+
+class _SumOverProcesses(torch.autograd.Function):
+    """Every process reads the sum: what flows back to a part is the sum of what flows back to all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:  # noqa: ARG004, nothing is kept
+        return _summed(value)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # noqa: ARG004
+        return _summed(grad)
+
+
+def _summed(value: Tensor) -> Tensor:
+    total = value.clone(memory_format=torch.contiguous_format)
+    distributed.all_reduce(total)
+    return total
