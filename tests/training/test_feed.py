@@ -91,6 +91,7 @@ def test_parts_on_a_gpu(store, rows, place):
     room = store.needs(NUMBERS)
     whole = store.gather(NUMBERS, room).words
     feed = Feed(source, room, source.gather(NUMBERS[:1], room), rows, torch.device("cuda"))
+    torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
         for weights in (None, source.weights, None):
             assert torch.equal(fed(feed, rows, weights).cpu(), whole)

@@ -184,6 +184,7 @@ def test_graphs_that_do_not_fit_the_device_give_the_same(monkeypatch):
 @needs_cuda
 def test_dropout_draws_the_same_in_every_replay_of_an_epoch():
     member, numbers = make_member(device="cuda", network={"dropout": 0.5})
+    torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
         start = member.tensors()
         first = [epoch(member, numbers) for _ in range(3)]
