@@ -87,7 +87,7 @@ def run_backward(
 
 @run_backward.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
-    return Call._make((*arguments[6:-1], True)).empty_gradients()
+    return Call._make((*arguments[6:-1], True, None)).empty_gradients()
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -101,7 +101,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
         return (None,) * 17
     tensors = ctx.saved_tensors
     codes, columns, has_self, backend = ctx.rest
-    call = Call(*tensors[5:], codes, columns, has_self, True)
+    call = Call._make((*tensors[5:], codes, columns, has_self, True, None))
     edge, source, target, node = run_backward(grad, *tensors, codes, columns, has_self, backend)
     if has_self and call.node is None:  # the node stands for itself by its own parts
         source = source + node if call.source is not None else source
@@ -110,7 +110,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
     return (
         source if wanted[0] else None,
         target if wanted[1] else None,
-        _table_gradient(call, edge, backend) if wanted[2] else None,
+        table_gradient(call, edge, backend) if wanted[2] else None,
         None,
         node if wanted[4] and has_self else None,
         *_weight_gradients(call, grad, Saved(*tensors[:5]), wanted[5], wanted[6]),
@@ -121,7 +121,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
 torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setup_context)
 
 
-def _table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
+def table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
     """Bring the gradients of messages to the rows of the table, without atomic additions."""
     assert call.table is not None
     if call.row is None and call.source is None:

@@ -6,12 +6,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation import BACKENDS, SCALERS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
+from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
+from dgn.nn.arguments import check_arguments, check_edges
+from dgn.nn.cpu_conv import LinearMaps, Setting, convolve, is_whole
 from dgn.nn.dense import add_bias, multiply
 from dgn.nn.edges import EdgeTable
-from dgn.nn.grouped import is_grouped, update_by_degree
+from dgn.nn.grouped import group_by_degree, is_grouped, update_by_degree
 from dgn.nn.inputs import read_bipartite, read_graph
 from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
 from dgn.nn.parameters import reset
@@ -65,7 +67,7 @@ class DGNConv(nn.Module):
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
-        self._check(in_channels, out_channels, scalers, delta, message, edge_dim, towers)
+        check_arguments(in_channels, out_channels, scalers, delta, message, edge_dim, towers)
         check_option("derivative", derivative, ("paper", "authors"))
         check_option("backend", backend, BACKENDS)
         self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
@@ -108,6 +110,8 @@ class DGNConv(nn.Module):
         self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
     ) -> "Products":
         """The convolution up to its last sum, for those who go on with that sum themselves."""
+        if self._is_whole(x, graph, weights):
+            return Products(self._whole(x, graph, weights, edge_attr)[:, None, None], None, None, self.update.bias)
         messages = self._messages(x, graph, edge_attr)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
@@ -125,19 +129,45 @@ class DGNConv(nn.Module):
         return Products(every.view(shape), None if own is None else own.flatten(1), scale, self.update.bias)
 
     def _messages(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
-        self._check_edges(edge_attr, graph)
+        check_edges(self.edge_dim, edge_attr, graph)
         if self.message is None:
             return Messages(source=x)
         node = x if self.derivative == "authors" else None
         if not isinstance(self.message, MessageLinear):
             return self._general(x, graph, edge_attr)
         source, target = self._ends(x, self.message)
-        if edge_attr is None or self.message.edge is None:
-            return Messages(source, target, node=node)
-        table = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        table = multiply(table, self.message.edge.flatten(0, 1)).to(x.dtype)
-        row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
+        table, row = self._table(graph, edge_attr, x.dtype)
         return Messages(source, target, table, row, node)
+
+    def _is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
+        """Whether the convolution is one function: linear messages on the CPU, one tower, few degrees."""
+        if self.towers > 1 or not isinstance(self.message, MessageLinear):
+            return False
+        few = self.scalers == ("identity",) or is_grouped(x, self.towers, len(self.scalers), graph)
+        return few and is_whole(x, self.backend, graph, weights)
+
+    def _whole(self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None) -> Tensor:
+        message, update = self.message, self.update
+        assert isinstance(message, MessageLinear)
+        assert update.own is not None
+        table, row = self._table(graph, edge_attr, x.dtype)
+        source, target = message.ends.flatten(0, 1).chunk(2)
+        own, scaled = update.own.flatten(0, 1), update.scaled.flatten(0, 1)
+        linear = LinearMaps(source, target, message.bias.flatten(), table, own, scaled)
+        groups = None if self.scalers == ("identity",) else group_by_degree(graph)
+        scale = x.new_ones(1, 1) if groups is None else degree_scalers(groups.degree, self.scalers, self.delta, x.dtype)
+        return convolve(x, linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors"))
+
+    def _table(
+        self, graph: Graph, edge_attr: Tensor | EdgeTable | None, dtype: torch.dtype
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """The part of linear messages that belongs to edges, and the row of each edge where these are kinds."""
+        check_edges(self.edge_dim, edge_attr, graph)
+        if edge_attr is None or not isinstance(self.message, MessageLinear) or self.message.edge is None:
+            return None, None
+        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        table = multiply(features, self.message.edge.flatten(0, 1)).to(dtype)
+        return table, edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
 
     def _ends(self, x: Tensor, message: MessageLinear) -> tuple[Tensor, Tensor]:
         """The parts of linear messages that belong to their ends, from one product."""
@@ -190,51 +220,6 @@ class DGNConv(nn.Module):
             )
         graph = read_bipartite(edge_index, source.size(0), target.size(0))
         return self.forward(torch.cat([target, source]), graph, field, edge_attr)[: target.size(0)]
-
-    def _check_edges(self, edge_attr: Tensor | EdgeTable | None, graph: Graph) -> None:
-        rows = width = None
-        if edge_attr is not None:
-            rows = (edge_attr.row if isinstance(edge_attr, EdgeTable) else edge_attr).size(0)
-            features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-            width = features.size(1) if features.dim() == 2 else 0
-        if width != self.edge_dim or rows not in (None, graph.num_edges):
-            expected = "None" if self.edge_dim is None else f"{graph.num_edges} rows of width {self.edge_dim}"
-            came = "None" if rows is None else f"{rows} rows " + (f"of width {width}" if width else "of numbers")
-            raise ValueError(
-                f"edge_attr: expected {expected}, got {came}; "
-                "edge features need message='complex' and edge_dim= in the layer, and then go into every call"
-            )
-
-    @staticmethod
-    def _check(
-        in_channels: int,
-        out_channels: int,
-        scalers: Sequence[str],
-        delta: float,
-        message: object,
-        edge_dim: int | None,
-        towers: int,
-    ) -> None:
-        if in_channels < 1 or out_channels < 1:
-            raise ValueError(
-                f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; widths are not "
-                "inferred from the first input"
-            )
-        if isinstance(scalers, str) or not scalers:
-            raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
-        for scaler in scalers:
-            check_option("scaler", scaler, SCALERS)
-        if not delta > 0:
-            raise ValueError(f"delta: expected a number above 0, got {delta}; use dgn.average_log_degree(training_set)")
-        if not isinstance(message, nn.Module):
-            check_option("message", message, ("simple", "complex"))
-        if edge_dim is not None and message == "simple":
-            raise ValueError(f"edge_dim: expected None with message='simple', got {edge_dim}; use message='complex'")
-        if towers < 1 or in_channels % towers or out_channels % towers or (towers > 1 and message != "complex"):
-            raise ValueError(
-                f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels} with "
-                f"message='complex', got {towers} with message={message!r}; choose widths that are multiples of it"
-            )
 
     def __repr__(self) -> str:
         kind = "simple" if self.message is None else "complex" if isinstance(self.message, MessageLinear) else "module"

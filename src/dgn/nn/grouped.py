@@ -81,24 +81,30 @@ class _Update(torch.autograd.Function):
         wide = pad(weight, (0, 0, 0, -out % MULTIPLE))
         matrix = (scale @ wide.flatten(1)).view(len(scale), *wide.shape[1:])
         sorted_x = x.index_select(0, order)
-        y = x.new_empty(x.size(0), wide.size(1))
-        for number, rows in enumerate(_slices(bounds)):
-            torch.mm(sorted_x[rows], matrix[number].T, out=y[rows])
         ctx.save_for_backward(sorted_x, matrix[:, :out], scale, order, inverse)
         ctx.bounds = bounds
-        return y[:, :out].index_select(0, inverse)
+        return multiply_groups(sorted_x, matrix, bounds)[:, :out].index_select(0, inverse)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         sorted_x, matrix, scale, order, inverse = ctx.saved_tensors
-        grad = grad.index_select(0, order)
-        of_x, of_matrix = torch.empty_like(sorted_x), torch.empty_like(matrix, memory_format=torch.contiguous_format)
-        for number, rows in enumerate(_slices(ctx.bounds)):
-            torch.mm(grad[rows], matrix[number], out=of_x[rows])
-            torch.mm(grad[rows].T, sorted_x[rows], out=of_matrix[number])
+        of_x, of_matrix = multiply_groups_back(grad.index_select(0, order), sorted_x, matrix, ctx.bounds)
         of_weight = (scale.T @ of_matrix.flatten(1)).view(scale.size(1), *matrix.shape[1:])
         return of_x.index_select(0, inverse), of_weight, None, None, None, None, None
 
 
-def _slices(bounds: list[int]) -> list[slice]:
-    return [slice(first, last) for first, last in pairwise(bounds)]
+def multiply_groups(x: Tensor, matrix: Tensor, bounds: list[int]) -> Tensor:
+    """Rows ``bounds[k]`` to ``bounds[k + 1]`` times matrix k, transposed: ``[N, in] x [D, out, in] -> [N, out]``."""
+    y = x.new_empty(x.size(0), matrix.size(1))
+    for number, (first, last) in enumerate(pairwise(bounds)):
+        torch.mm(x[first:last], matrix[number].T, out=y[first:last])
+    return y
+
+
+def multiply_groups_back(grad: Tensor, x: Tensor, matrix: Tensor, bounds: list[int]) -> tuple[Tensor, Tensor]:
+    """The gradients of ``x`` and ``matrix`` in :func:`multiply_groups`, from that of its result."""
+    of_x, of_matrix = torch.empty_like(x), torch.empty_like(matrix, memory_format=torch.contiguous_format)
+    for number, (first, last) in enumerate(pairwise(bounds)):
+        torch.mm(grad[first:last], matrix[number], out=of_x[first:last])
+        torch.mm(grad[first:last].T, x[first:last], out=of_matrix[number])
+    return of_x, of_matrix

@@ -1,0 +1,58 @@
+"""What a convolution can be made of, and what edges it can be given."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from dgn.aggregation import SCALERS
+from dgn.graph import Graph
+from dgn.graph.checks import check_option
+from dgn.nn.edges import EdgeTable
+
+
+def check_arguments(
+    in_channels: int,
+    out_channels: int,
+    scalers: Sequence[str],
+    delta: float,
+    message: object,
+    edge_dim: int | None,
+    towers: int,
+) -> None:
+    """Refuse what makes no convolution."""
+    if in_channels < 1 or out_channels < 1:
+        raise ValueError(
+            f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; widths are not "
+            "inferred from the first input"
+        )
+    if isinstance(scalers, str) or not scalers:
+        raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
+    for scaler in scalers:
+        check_option("scaler", scaler, SCALERS)
+    if not delta > 0:
+        raise ValueError(f"delta: expected a number above 0, got {delta}; use dgn.average_log_degree(training_set)")
+    if not isinstance(message, nn.Module):
+        check_option("message", message, ("simple", "complex"))
+    if edge_dim is not None and message == "simple":
+        raise ValueError(f"edge_dim: expected None with message='simple', got {edge_dim}; use message='complex'")
+    if towers < 1 or in_channels % towers or out_channels % towers or (towers > 1 and message != "complex"):
+        raise ValueError(
+            f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels} with "
+            f"message='complex', got {towers} with message={message!r}; choose widths that are multiples of it"
+        )
+
+
+def check_edges(edge_dim: int | None, edge_attr: Tensor | EdgeTable | None, graph: Graph) -> None:
+    """Refuse edge features that the layer was not made for, or that are not one row per edge."""
+    rows = width = None
+    if edge_attr is not None:
+        rows = (edge_attr.row if isinstance(edge_attr, EdgeTable) else edge_attr).size(0)
+        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        width = features.size(1) if features.dim() == 2 else 0
+    if width != edge_dim or rows not in (None, graph.num_edges):
+        expected = "None" if edge_dim is None else f"{graph.num_edges} rows of width {edge_dim}"
+        came = "None" if rows is None else f"{rows} rows " + (f"of width {width}" if width else "of numbers")
+        raise ValueError(
+            f"edge_attr: expected {expected}, got {came}; "
+            "edge features need message='complex' and edge_dim= in the layer, and then go into every call"
+        )
