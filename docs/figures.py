@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 from torch import Tensor
 
 import dgn
+from dgn.testing import weisfeiler_leman
 
 FOLDER = Path(__file__).parent / "figures"
 INK = "#2b2d33"
@@ -122,8 +123,7 @@ def two_directions(edges: Tensor, position: Points, size: tuple[float, float]) -
 
 def matrices() -> Figure:
     """The graph of a small example beside its two matrices."""
-    edges = undirected([(0, 1), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5)])
-    position = np.array([[0, 0.5], [1, 0.5], [1.8, 1.1], [1.8, -0.1], [2.8, -0.1], [3.8, -0.1]])
+    edges, position = small_graph()
     potential = dgn.directions(edges, 6, k=1).potential
     field = dgn.gradient(potential, edges)
     figure = Figure(figsize=(8.8, 3.2), layout="constrained")
@@ -137,12 +137,17 @@ def matrices() -> Figure:
     return figure
 
 
-def heat_map(axes: Axes, matrix: Tensor, title: str) -> None:
+def signed(value: float) -> str:
+    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def heat_map(axes: Axes, matrix: Tensor, title: str, numbers: float = 7) -> None:
+    """Cells coloured by sign and size; ``numbers`` is the size of the text in them, 0 for none."""
     axes.imshow(matrix, cmap=SIGNED, vmin=-1.2, vmax=1.2)
     for (i, j), value in np.ndenumerate(matrix.numpy()):
-        if abs(value) > 1e-12:
-            text, color = f"{value:.2f}".replace("-", "\N{MINUS SIGN}"), "white" if abs(value) > 0.7 else INK
-            axes.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
+        if numbers and abs(value) > 1e-12:
+            color = "white" if abs(value) > 0.7 else INK
+            axes.text(j, i, signed(value), ha="center", va="center", fontsize=numbers, color=color)
     axes.set_title(title)
     axes.set_xlabel("from node j")
     axes.set_ylabel("to node i")
@@ -260,12 +265,233 @@ def draw_wind(axes: Axes, edges: Tensor, position: Points, potential: Tensor, ce
     )  # fmt: skip
 
 
+def overview() -> Figure:
+    """Figure 1 of the paper: from a graph to directions, fields, matrices and aggregates."""
+    edges, position = small_graph()
+    x = torch.tensor([0.2, -0.4, 1.0, 0.5, -0.9, 0.7], dtype=torch.float64)
+    found = dgn.directions(edges, len(x), k=2)
+    field = dgn.gradient(found.potential, edges)
+    average, slope = dgn.smoothing(field, edges, len(x)), dgn.derivative(field, edges, len(x))
+    figure = Figure(figsize=(11.2, 4.4), layout="constrained")
+    axes = figure.subplots(2, 5, width_ratios=[1.25, 1.25, 1.25, 1, 1])
+    draw_values(axes[0, 0], edges, position, x, "(a) graph and features x")
+    for k in (1, 2):
+        potential = found.potential[:, k - 1]
+        draw_values(axes[k - 1, 1], edges, position, potential, rf"(b) eigenvector $\varphi_{k}$")
+        draw_directions(axes[k - 1, 2], edges, position, potential, rf"(c) field $\nabla\varphi_{k}$")
+        heat_map(axes[k - 1, 3], average.dense(k), rf"(d) $B_{{av}}^{k}$", numbers=0)
+        heat_map(axes[k - 1, 4], slope.dense(k), rf"(d) $B_{{dx}}^{k}$", numbers=0)
+    mean = dgn.smoothing(torch.ones_like(field[:, :1]), edges, len(x))(x)
+    heat_map(axes[1, 0], torch.cat([x[:, None], mean, average(x), slope(x).abs()], dim=1), "(e) aggregates of x", 6)
+    axes[1, 0].set_xticks(range(6), ["x", "mean", "av1", "av2", "dx1", "dx2"], fontsize=7)
+    axes[1, 0].set(xlabel="", ylabel="node", aspect="auto")
+    return figure
+
+
+def draw_values(axes: Axes, edges: Tensor, position: Points, values: Tensor, title: str) -> None:
+    clean(axes, title, position)
+    draw_edges(axes, edges, position)
+    draw_nodes(axes, position, values)
+
+
+def small_graph() -> tuple[Tensor, Points]:
+    """A triangle with a tail on either side."""
+    edges = undirected([(0, 1), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5)])
+    return edges, np.array([[0, 0.5], [1, 0.5], [1.8, 1.1], [1.8, -0.1], [2.8, -0.1], [3.8, -0.1]])
+
+
+def blob(spacing: float = 0.21) -> tuple[Tensor, Points]:
+    """Points of a triangular lattice inside an irregular curve, each joined to its neighbours."""
+    steps = np.arange(-12, 13)
+    across, up = np.meshgrid(steps, steps)
+    point = spacing * np.stack([(across + 0.5 * (up % 2)).ravel(), (math.sqrt(3) / 2 * up).ravel()], axis=1)
+    angle = np.arctan2(point[:, 1], point[:, 0])
+    rim = 1.15 + 0.5 * np.cos(2 * angle - 0.6) + 0.28 * np.cos(3 * angle + 0.4)
+    position = point[np.linalg.norm(point, axis=1) < rim]
+    distance = np.linalg.norm(position[:, None] - position[None], axis=2)
+    pairs = np.argwhere(np.triu((distance < 1.1 * spacing) & (distance > 0)))
+    return undirected([(int(i), int(j)) for i, j in pairs]), position
+
+
+def flows() -> Figure:
+    """Figure 2 of the paper without its map: flows on a grid, on an irregular shape, and chosen ones."""
+    figure = Figure(figsize=(10.4, 4.3), layout="constrained")
+    shapes = [("grid", *grid(12, 8)), ("irregular shape", *blob())]
+    for axes, (name, edges, position) in zip(figure.subplots(2, 4), shapes, strict=True):
+        found = dgn.directions(edges, len(position), k=3).potential
+        panels = [
+            (rf"{name}, acos $\varphi_{k + 1}$", (found[:, k] / found[:, k].abs().max()).acos()) for k in range(3)
+        ]
+        outwards = np.linalg.norm(position - position.mean(axis=0), axis=1)
+        chosen = position @ [1.0, 1.0] if name == "grid" else outwards
+        panels.append((f"chosen: {'along a diagonal' if name == 'grid' else 'outwards'}", torch.from_numpy(chosen)))
+        for place, (title, potential) in zip(axes, panels, strict=True):
+            clean(place, title, position, margin=0.05 * float(np.ptp(position, axis=0).max()))
+            draw_stream(place, edges, position, potential)
+            place.scatter(*position.T, 22, potential, cmap="viridis", edgecolors=INK, linewidths=0.4, zorder=3)
+    return figure
+
+
+def draw_stream(axes: Axes, edges: Tensor, position: Points, potential: Tensor) -> None:
+    """An arrow uphill on each edge, as dark as the potential is steep there."""
+    rise = dgn.gradient(potential, edges)
+    uphill = (rise > 1e-3 * rise.max()).nonzero().flatten()
+    higher, lower = position[edges[0, uphill]], position[edges[1, uphill]]
+    axes.quiver(
+        *(0.8 * lower + 0.2 * higher).T, *(0.65 * (higher - lower)).T, (rise[uphill] / rise.max()).numpy(),
+        cmap="Greys", clim=(-0.2, 1.1), angles="xy", scale_units="xy", scale=1, width=0.007, headwidth=4, zorder=2,
+    )  # fmt: skip
+
+
+def neighbourhood() -> Figure:
+    """Figure 3 of the paper: what the two operators weigh at one node."""
+    position = np.array([[0, 0], [1.1, 0.45], [0.5, -1.0], [-1.0, -0.55], [-0.75, 0.85]])
+    edges = undirected([(0, node) for node in range(1, 5)])
+    at_middle = torch.tensor([0.9, 0.3, -0.6, -0.2], dtype=torch.float64)
+    field = torch.cat([-at_middle, at_middle])[:, None]
+    given = torch.cat([torch.zeros(1, dtype=torch.float64), at_middle])
+    panels = [
+        (r"the field $F$ at node $i$", given),
+        (r"$B_{av}$:  $|F_{ij}|\,/\,\Sigma_j|F_{ij}|$", dgn.smoothing(field, edges, 5).dense()[0]),
+        (r"$B_{dx}$:  $F_{ij}\,/\,\Sigma_j|F_{ij}|$,  itself $-\Sigma_j$", dgn.derivative(field, edges, 5).dense()[0]),
+    ]
+    figure = Figure(figsize=(9.2, 3.0), layout="constrained")
+    for axes, (title, weight) in zip(figure.subplots(1, 3), panels, strict=True):
+        draw_star(axes, position, title, weight.tolist(), with_arrows=weight is given)
+    return figure
+
+
+def draw_star(axes: Axes, position: Points, title: str, weight: list[float], with_arrows: bool) -> None:
+    """A node in the middle of its neighbours, each with its weight."""
+    clean(axes, title, position, margin=0.45)
+    for node, value in enumerate(weight[1:], start=1):
+        ends = (position[node], position[0]) if value > 0 or not with_arrows else (position[0], position[node])
+        look = arrow(abs(value)) | {"shrinkA": 14, "shrinkB": 14} | ({} if with_arrows else {"arrowstyle": "-"})
+        axes.annotate("", *ends, arrowprops=look, zorder=2)
+    colors = torch.tensor(weight)
+    axes.scatter(*position.T, 620, colors, cmap=SIGNED, vmin=-1.1, vmax=1.1, edgecolors=INK, linewidths=0.8, zorder=3)
+    for node, (place, value) in enumerate(zip(position, weight, strict=True)):
+        text, color = signed(value) if node or value else "i", "white" if abs(value) > 0.7 else INK
+        axes.text(*place, text, ha="center", va="center", fontsize=7.5, color=color, zorder=4)
+
+
+def kernel() -> Figure:
+    """Figure 4 of the paper: operators along the axes of a grid add up to a convolution; walks give larger kernels."""
+    width, height = 20, 14
+    edges, position = grid(width, height)
+    field = dgn.gradient(torch.from_numpy(position), edges)  # what acos makes of the two eigenvectors of the axes
+    average, slope = dgn.smoothing(field, edges, len(position)), dgn.derivative(field, edges, len(position))
+    image = torch.from_numpy(((position - [9.5, 6.5]) ** 2 @ [1 / 30, 1 / 14] < 1).astype(float))
+    left, right, below, above, itself = -1.0, 0.5, 0.75, -0.5, 0.25
+    parts = [
+        (left + right, r"$B_{av}^1$", average.dense(1)), (right - left, r"$B_{dx}^1$", slope.dense(1)),
+        (below + above, r"$B_{av}^2$", average.dense(2)), (above - below, r"$B_{dx}^2$", slope.dense(2)),
+        (itself, "$I$", torch.eye(len(position), dtype=torch.float64)),
+    ]  # fmt: skip
+    total = sum(weight * matrix for weight, _, matrix in parts)
+    figure = Figure(figsize=(10.6, 3.9), layout="constrained")
+    above_row, below_row = figure.subfigures(2, 1, height_ratios=[1, 1.15])
+    node = width * (height // 2) + width // 2
+    shown = [(f"{'+' * (weight > 0)}{signed(weight)} {name}", matrix[node]) for weight, name, matrix in parts] + [
+        ("= kernel $k$", total[node])
+    ]
+    for axes, (title, row) in zip(above_row.subplots(1, 6), shown, strict=True):
+        stencil(axes, row.view(height, width), title, radius=1)
+    draw_convolutions(
+        below_row, image.view(height, width), (total @ image).view(height, width), edges, field, total[node]
+    )
+    return figure
+
+
+def stencil(axes: Axes, weights: Tensor, title: str, radius: int) -> None:
+    """The weights around the node in the middle of a grid."""
+    height, width = weights.shape
+    rows, columns = (slice(size // 2 - radius, size // 2 + radius + 1) for size in (height, width))
+    heat_map(axes, weights[rows, columns], title, 7 if radius == 1 else 5)
+    axes.invert_yaxis()
+    axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
+
+
+def draw_convolutions(
+    figure: SubFigure, image: Tensor, ours: Tensor, edges: Tensor, field: Tensor, kernel_row: Tensor
+) -> None:
+    """An image, its convolution with the kernel and ours; the same with a kernel of radius 2 made of walks."""
+    height, width = image.shape
+    small = kernel_row.view(height, width)[height // 2 - 1 : height // 2 + 2, width // 2 - 1 : width // 2 + 2]
+    coefficient = {(0, 0): 1.0, (2, 0): -1.0, (-2, 0): 0.5, (1, 1): 0.75, (-1, -1): -0.75, (0, 2): -0.5}
+    large = torch.zeros(5, 5, dtype=torch.float64)
+    walked = torch.zeros_like(image)
+    family = dgn.walks(field, edges, image.numel(), radius=2, p=None, identity=True)
+    taken = dict(zip(family.words, family(image.flatten()).T, strict=True))
+    for (right, up), weight in coefficient.items():
+        large[2 + up, 2 + right] = weight
+        word = (int(math.copysign(1, right)),) * abs(right) + (2 * int(math.copysign(1, up)),) * abs(up)
+        walked += weight * taken[word].view(height, width)
+    panels = [("image $I$", image), ("$k * I$", convolve(image, small)), (r"$(\Sigma\, c\, B)\, I$", ours)]
+    axes = figure.subplots(1, 6, width_ratios=[1.3, 1.3, 1.3, 1, 1.3, 1.3])
+    panels += [("", image), ("$k_2 * I$", convolve(image, large)), ("walks of two steps", walked)]
+    for place, (title, picture) in zip(axes, panels, strict=True):
+        if title:
+            place.imshow(picture, cmap=SIGNED, vmin=-1.6, vmax=1.6, origin="lower")
+            clean(place, title)
+    padded = torch.zeros(9, 9, dtype=torch.float64)
+    padded[2:7, 2:7] = large
+    stencil(axes[3], padded, "kernel $k_2$ of radius 2", radius=2)
+
+
+def convolve(image: Tensor, weights: Tensor) -> Tensor:
+    """Each pixel as a weighted sum of those around it, zeros outside."""
+    return torch.nn.functional.conv2d(image[None, None], weights[None, None], padding="same")[0, 0]
+
+
+def twins() -> Figure:
+    """Figure 8 of the paper: two graphs that 1-WL takes for the same, and the derivative that tells them apart."""
+    hexagon = [(math.cos(a), math.sin(a)) for a in (math.pi / 6 + n * math.pi / 3 for n in range(6))]
+    half = math.cos(math.pi / 6)
+    left, right = ([(x + shift, y) for x, y in hexagon] for shift in (-half, half))
+    decalin = np.array([right[2], right[1], right[0], right[5], right[4], right[3], *left[4:2:-1], *left[2:0:-1]])
+    angles = [n * 2 * math.pi / 5 for n in range(5)]
+    one = [(-1.55 + 0.95 * math.cos(a), 0.95 * math.sin(a)) for a in angles]
+    bicyclopentyl = np.array([*one, *((-x, y) for x, y in one)])
+    figure = Figure(figsize=(9.8, 4.2), layout="constrained")
+    pairs = [
+        ("decalin", decalin, [*ring(range(10)), (0, 5)]),
+        ("bicyclopentyl", bicyclopentyl, [*ring(range(5)), *ring(range(5, 10)), (0, 5)]),
+    ]
+    for axes, (name, position, bonds) in zip(figure.subplots(2, 3), pairs, strict=True):
+        edges = undirected(bonds)
+        x = edges[1].bincount().double()
+        potential = dgn.directions(edges, 10, k=1).potential
+        slope = dgn.derivative(dgn.gradient(potential, edges), edges, 10)(x)[:, 0].abs()
+        colours = weisfeiler_leman(edges, 10)
+        number = torch.tensor([sorted(set(colours), key=colours.count).index(colour) for colour in colours]).double()
+        draw_values(axes[0], edges, position, number - 1, f"{name}: colours of 1-WL")
+        for place, value in zip(position, number.long().tolist(), strict=True):
+            color = INK if value == 1 else "white"
+            axes[0].text(*place, "abc"[value], ha="center", va="center", fontsize=7, color=color, zorder=4)
+        draw_directions(axes[1], edges, position, potential[:, 0], r"$\varphi_1$ and its field")
+        draw_values(axes[2], edges, position, slope, r"$|B_{dx}\,x|$, x the degree")
+        for place, value in zip(position, slope.tolist(), strict=True):
+            axes[2].annotate(f"{value:.2f}", place, (0, 8), textcoords="offset points", ha="center", fontsize=7)
+    return figure
+
+
+def ring(nodes: Iterable[int]) -> list[tuple[int, int]]:
+    first, *rest = nodes
+    return list(zip([first, *rest], [*rest, first], strict=True))
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "grid": lambda: two_directions(*grid(8, 6), size=(7.6, 3.2)),
     "molecule": lambda: two_directions(*molecule(), size=(8.6, 2.2)),
     "matrices": matrices,
     "filters": filters,
     "augmentation": augmentation,
+    "overview": overview,
+    "flows": flows,
+    "neighbourhood": neighbourhood,
+    "kernel": kernel,
+    "twins": twins,
 }
 
 
