@@ -1,5 +1,6 @@
 """Train the seeds of one experiment into its folder, or bring back what was finished there."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +28,11 @@ def run_seeds(
     """
     from dgn.reports.runs import finished_runs, is_begun, write_experiment
 
+    if int(os.environ.get("RANK", "0")) > 0:
+        _help_train(experiment, load, seeds, out, device)
     begun, done = is_begun(out, experiment), finished_runs(out)
-    missing = [seed for seed in seeds if seed not in done]
+    # Several processes train the same seeds; those that are finished end at once.
+    missing = list(seeds) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else [s for s in seeds if s not in done]
     if begun:
         say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
     if missing:
@@ -38,6 +42,14 @@ def run_seeds(
         done = finished_runs(out)
     write_summary(out, [done[seed] for seed in sorted(done)])
     return [done[seed] for seed in seeds]
+
+
+def _help_train(experiment: "Experiment", load: Load, seeds: Sequence[int], out: Path, device: str) -> None:
+    """The part of a process that is not the first of several: it shares the work and leaves the rest to the first."""
+    from dgn.training.loop import train
+
+    train(experiment, load(), seeds, out, device)
+    raise typer.Exit
 
 
 def say_resumed(

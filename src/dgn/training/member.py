@@ -1,5 +1,6 @@
 """One network in training: its weights, its optimizer, its schedule and its own random numbers."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -230,5 +231,5 @@ def cut(numbers: Tensor, batch_size: int) -> Tensor:
 
 def _seed(seed: int, epoch: int, use: str, rank: int = 0) -> int:
     """Where the random numbers of an epoch start, for one use."""
-    number = ["order", "dropout", "augmentation"].index(use)
-    return (((seed * 1_000_003 + epoch) * 8 + number) * 1_024 + rank) % 2**63
+    digest = hashlib.blake2b(f"{seed} {epoch} {use} {rank}".encode(), digest_size=8)
+    return int.from_bytes(digest.digest()) >> 1  # generators take 63 bits
