@@ -306,7 +306,7 @@ def blob(spacing: float = 0.21) -> tuple[Tensor, Points]:
     across, up = np.meshgrid(steps, steps)
     point = spacing * np.stack([(across + 0.5 * (up % 2)).ravel(), (math.sqrt(3) / 2 * up).ravel()], axis=1)
     angle = np.arctan2(point[:, 1], point[:, 0])
-    rim = 1.15 + 0.5 * np.cos(2 * angle - 0.6) + 0.28 * np.cos(3 * angle + 0.4)
+    rim = 1.35 + 0.25 * np.cos(2 * angle - 0.6) + 0.25 * np.cos(3 * angle + 0.4)
     position = point[np.linalg.norm(point, axis=1) < rim]
     distance = np.linalg.norm(position[:, None] - position[None], axis=2)
     pairs = np.argwhere(np.triu((distance < 1.1 * spacing) & (distance > 0)))
@@ -464,7 +464,8 @@ def twins() -> Figure:
         potential = dgn.directions(edges, 10, k=1).potential
         slope = dgn.derivative(dgn.gradient(potential, edges), edges, 10)(x)[:, 0].abs()
         colours = weisfeiler_leman(edges, 10)
-        number = torch.tensor([sorted(set(colours), key=colours.count).index(colour) for colour in colours]).double()
+        order = sorted(set(colours), key=lambda colour, among=colours: (among.count(colour), colour))
+        number = torch.tensor([order.index(colour) for colour in colours]).double()
         draw_values(axes[0], edges, position, number - 1, f"{name}: colours of 1-WL")
         for place, value in zip(position, number.long().tolist(), strict=True):
             color = INK if value == 1 else "white"
