@@ -12,7 +12,7 @@ import typer
 
 from dgn.cli.errors import Verbs
 
-VERBS = ("train", "info", "reproduce", "search", "results", "directions")  # in the order of the help
+VERBS = ("train", "info", "reproduce", "search", "results", "directions", "draw")  # in the order of the help
 
 
 def make_app() -> typer.Typer:

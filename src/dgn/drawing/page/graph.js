@@ -1,0 +1,144 @@
+// Drawings of a graph as SVG.
+"use strict";
+
+const Draw = (() => {
+  const BOND = 96, RADIUS = 18, MARGIN = 34, MOST_NUMBERS = 60;
+
+  function make(name, attributes, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+    element.append(...children.filter((child) => child !== null));
+    return element;
+  }
+
+  const number = (value) => (Math.abs(value) < 0.005 ? "0" : value.toFixed(2).replace("-", "\u2212"));
+
+  // A colour between brown (-1), neutral (0) and violet (1); the theme says which.
+  function tint(share) {
+    const part = Math.round(100 * Math.min(Math.abs(share), 1));
+    return `color-mix(in oklab, var(--${share < 0 ? "negative" : "positive"}) ${part}%, var(--neutral))`;
+  }
+
+  const ink = (share) => (Math.abs(share) > 0.5 ? "var(--on-strong)" : "var(--ink)");
+  const bound = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+
+  function places(graph) {
+    return graph.position.map(([x, y]) => [x * BOND, -y * BOND]);
+  }
+
+  function fit(svg, place) {
+    const xs = place.map(([x]) => x), ys = place.map(([, y]) => y);
+    const left = Math.min(...xs) - MARGIN, top = Math.min(...ys) - MARGIN;
+    const width = Math.max(...xs) - left + MARGIN, height = Math.max(...ys) - top + MARGIN;
+    svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
+    svg.style.maxWidth = `${Math.max(width * 1.15, 220)}px`;
+    svg.style.minWidth = `${Math.min(width * 0.62, 900)}px`;
+  }
+
+  // A bond as chemists draw it.
+  function bonds(graph, place) {
+    const group = make("g", { class: "bonds" });
+    graph.lines.forEach(([i, j, order]) => {
+      const [[x1, y1], [x2, y2]] = [place[i], place[j]];
+      const length = Math.hypot(x2 - x1, y2 - y1) || 1;
+      const across = [-(y2 - y1) / length, (x2 - x1) / length];
+      const many = order === 1.5 ? 2 : Math.max(1, Math.round(order));
+      for (let n = 0; n < many; n += 1) {
+        const shift = 6 * (n - (many - 1) / 2);
+        const ends = { x1: x1 + shift * across[0], y1: y1 + shift * across[1],
+                       x2: x2 + shift * across[0], y2: y2 + shift * across[1] };
+        group.append(make("line", order === 1.5 && n === 1 ? { ...ends, "stroke-dasharray": "4 4" } : ends));
+      }
+    });
+    return group;
+  }
+
+  // The half of an edge at its target i: as thick as the weight with which i reads j, with an arrow along the field.
+  function half(graph, place, e, weight, field, numbers) {
+    const [i, j] = [graph.target[e], graph.source[e]];
+    if (i === j) return null;
+    const [[x, y], [far, high]] = [place[i], place[j]];
+    const length = Math.hypot(far - x, high - y) || 1;
+    const [ux, uy] = [(far - x) / length, (high - y) / length];
+    const at = (along, across) => [x + ux * along - uy * across, y + uy * along + ux * across];
+    const [start, end] = [at(Math.min(RADIUS, length / 2), 0), at(length / 2 - 1, 0)];
+    const group = make("g", { class: "half" });
+    group.append(make("line", {
+      x1: start[0], y1: start[1], x2: end[0], y2: end[1], class: weight === 0 ? "none" : "",
+      "stroke-width": weight === 0 ? 1.5 : 2 + 9 * Math.abs(weight), stroke: weight === 0 ? "" : tint(weight < 0 ? -0.85 : 0.85),
+    }));
+    if (field !== 0) {
+      const tip = field > 0 ? 1 : -1, middle = (RADIUS + length / 2) / 2;
+      const points = [at(middle + 5 * tip, 0), at(middle - 4 * tip, 5), at(middle - 4 * tip, -5)];
+      group.append(make("polygon", { class: "arrow", points: points.map((point) => point.join(",")).join(" ") }));
+    }
+    if (numbers && weight !== 0) {
+      // Numbers are wider than high: beside a steep edge they need more room.
+      const [tx, ty] = at((RADIUS + length / 2) / 2 - 1, 12 + 8 * Math.abs(uy));
+      group.append(make("text", { x: tx, y: ty, class: "weight" }, number(weight)));
+    }
+    group.append(make("title", {}, `${graph.labels[i]} reads ${graph.labels[j]} with ${number(weight)}`));
+    return group;
+  }
+
+  function node(graph, place, i, value, share, shown) {
+    const [x, y] = place[i];
+    const size = Math.min(12, 50 / Math.max(graph.labels[i].length, 2));
+    const group = make("g", { class: "node", "data-node": i },
+      make("circle", { cx: x, cy: y, r: RADIUS, fill: tint(share) }),
+      make("text", { x, y: shown ? y - 5 : y, fill: ink(share), "font-size": shown ? Math.min(size, 10.5) : size },
+        graph.labels[i]));
+    if (shown) group.append(make("text", { x, y: y + 6.5, fill: ink(share), "font-size": 9.5 }, shown));
+    group.append(make("title", {}, `${graph.labels[i]}: ${number(value)}`));
+    return group;
+  }
+
+  // Nodes coloured by values; edges plain, or with weights.
+  function graph(svg, scene, values, weights, numbers) {
+    const place = places(scene), most = bound(values);
+    const layer = [bonds(scene, place)];
+    if (weights) {
+      scene.source.forEach((_, e) => {
+        const drawn = half(scene, place, e, weights.edge[e], weights.field[e], numbers);
+        if (drawn) layer.push(drawn);
+      });
+    }
+    values.forEach((value, i) => {
+      layer.push(node(scene, place, i, value, value / most, numbers ? number(value) : ""));
+    });
+    svg.replaceChildren(...layer);
+    fit(svg, place);
+  }
+
+  // The operator as a matrix: row i reads column j.
+  function matrix(svg, scene, weights) {
+    const n = scene.labels.length, cell = n <= 20 ? 34 : 16, room = n <= 60 ? 40 : 4;
+    const cells = new Map();
+    const add = (i, j, value) => cells.set(i * n + j, (cells.get(i * n + j) || 0) + value);
+    scene.source.forEach((j, e) => add(scene.target[e], j, weights.edge[e]));
+    weights.self.forEach((value, i) => add(i, i, value));
+    const drawn = [make("rect", { x: room, y: room, width: n * cell, height: n * cell, class: "sheet" })];
+    cells.forEach((value, key) => {
+      if (value === 0) return;
+      const [i, j] = [Math.floor(key / n), key % n];
+      const [x, y] = [room + j * cell, room + i * cell];
+      const group = make("g", {}, make("rect", { x, y, width: cell, height: cell, fill: tint(value) }),
+        make("title", {}, `row ${scene.labels[i]}, column ${scene.labels[j]}: ${number(value)}`));
+      if (n <= 20) group.append(make("text", { x: x + cell / 2, y: y + cell / 2, fill: ink(value) }, number(value)));
+      drawn.push(group);
+    });
+    if (n <= 60) {
+      scene.labels.forEach((label, i) => {
+        const middle = room + (i + 0.5) * cell;
+        drawn.push(make("text", { x: room - 6, y: middle, class: "row" }, label));
+        drawn.push(make("text", { x: middle, y: room - 6, class: "column", transform: `rotate(-90 ${middle} ${room - 6})` }, label));
+      });
+    }
+    svg.replaceChildren(...drawn);
+    svg.setAttribute("viewBox", `0 0 ${room + n * cell + 2} ${room + n * cell + 2}`);
+    svg.style.minWidth = `${Math.min(room + n * cell, 900) * 0.62}px`;
+    svg.style.maxWidth = `${Math.max((room + n * cell) * 1.1, 160)}px`;
+  }
+
+  return { graph, matrix, number, MOST_NUMBERS };
+})();

@@ -1,0 +1,195 @@
+"""The page in Chromium: it loads, every control changes what it should, and its numbers are those of dgn."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import dgn
+from dgn.drawing.page import write_page
+from dgn.drawing.scene import Scene
+from dgn.drawing.sources import read_scene
+
+pytest.importorskip("rdkit", reason="RDKit is optional")
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'dgn[browser]'")
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver (Debian: chromium-driver)"),
+]
+MOLECULES = ("CC(=O)Oc1ccccc1C(=O)O", "c1ccc(cc1)CN.Cl", "C1CCC1", "O")
+PLAIN = {
+    "direction": 1, "partner": 2, "operator": "smoothing", "hardening": "none", "temperature": 8, "angle": 0.0,
+    "strength": 0.0, "draw": 1,
+}  # fmt: skip
+SET = """const [id, value] = arguments, control = document.getElementById(id);
+if (control.type === "checkbox") control.checked = value; else control.value = value;
+control.dispatchEvent(new Event("input", { bubbles: true }));"""
+LOOK = """const of = (id) => document.getElementById(id).innerHTML;
+return { field: of("field"), before: of("before"), after: of("after"), matrix: of("matrix"), nodes: of("nodes"),
+  edges: of("edges"), name: document.querySelector(".name").textContent, state: Page.state() };"""
+
+
+@pytest.fixture(scope="module")
+def scenes() -> list[Scene]:
+    return [read_scene(smiles) for smiles in MOLECULES]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER)) as driver:
+        driver.set_window_size(1280, 1400)
+        yield driver
+
+
+@pytest.fixture
+def page(browser: Any, scenes: list[Scene], tmp_path: Path) -> Iterator[Any]:
+    """The page just opened; whatever a test does, the console stays empty."""
+    write_page(scenes, tmp_path / "page.html", 3)
+    browser.get((tmp_path / "page.html").as_uri())
+    yield browser
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def doubles(values: list[float]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def expected(scene: Scene, settings: dict[str, Any], noise: list[float]) -> tuple[torch.Tensor, dgn.Operator]:
+    """The field and the operator by dgn itself."""
+    potential, edges, n = scene.directions(3).potential, scene.edge_index, scene.num_nodes
+    fields = dgn.gradient(potential, edges)
+    field = fields[:, settings["direction"] - 1]
+    field = field + settings["strength"] * field.abs().mean() * doubles(noise)
+    if settings["partner"]:
+        other = fields[:, settings["partner"] - 1]
+        field = dgn.rotate(field, other, settings["angle"], edges, n, collinear="keep")[0]
+    field = shaped = dgn.normalize(field, edges, n)
+    if settings["operator"] in ("forward", "backward"):
+        shaped = getattr(dgn, f"{settings['operator']}_field")(field)
+    if settings["hardening"] != "none":
+        temperature = None if settings["hardening"] == "hard" else settings["temperature"]
+        shaped = dgn.harden(shaped, edges, n, temperature)
+    slope = settings["operator"] in ("derivative", "absolute")
+    return field, (dgn.derivative if slope else dgn.smoothing)(shaped, edges, n)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"angle": 0.7}, {"strength": 1.3, "draw": 5}, {"direction": 2, "partner": 3, "angle": -2.5}]
+)
+def test_weights_are_those_of_dgn(page: Any, scenes: list[Scene], changes: dict[str, Any]) -> None:
+    for number, scene in enumerate(scenes[:3]):
+        noise = page.execute_script("return Field.noise(Page.scenes[arguments[0]], arguments[1])", number, 5)
+        signal = torch.arange(scene.num_nodes, dtype=torch.float64) ** 2
+        for operator in ("smoothing", "derivative", "absolute", "forward", "backward"):
+            for hardening in ("none", "soft", "hard"):
+                settings = {**PLAIN, **changes, "operator": operator, "hardening": hardening}
+                compute = "return Field.compute(Page.scenes[arguments[0]], arguments[1], arguments[2])"
+                found = page.execute_script(compute, number, settings, signal.tolist())
+                field, weights = expected(scene, settings, noise)
+                result = weights(signal)[:, 0]
+                result = result.abs() if operator == "absolute" else result
+                close = {"rtol": 0.0, "atol": 1e-12}
+                torch.testing.assert_close(doubles(found["field"]), field, **close)
+                torch.testing.assert_close(doubles(found["edge"]), weights.edge_weight[:, 0], **close)
+                torch.testing.assert_close(doubles(found["self"]), weights.self_weight[:, 0], **close)
+                torch.testing.assert_close(doubles(found["result"]), result, rtol=0, atol=1e-10)
+
+
+def test_noise_is_antisymmetric_and_bounded(page: Any, scenes: list[Scene]) -> None:
+    one, two = (page.execute_script("return Field.noise(Page.scenes[0], arguments[0])", seed) for seed in (1, 2))
+    assert one != two
+    assert max(map(abs, one)) < 1
+    matrix = torch.zeros(scenes[0].num_nodes, scenes[0].num_nodes)
+    matrix[scenes[0].edge_index[1], scenes[0].edge_index[0]] = torch.tensor(one)
+    assert torch.equal(matrix, -matrix.T)
+    assert matrix.ne(0).sum() == scenes[0].edge_index.size(1)
+
+
+@pytest.mark.parametrize(
+    ("before", "control", "value", "changed", "kept"),
+    [
+        ({}, "graph", "1", "field before after matrix nodes edges", "name"),
+        ({}, "direction", "2", "field after matrix nodes edges name", "before"),
+        ({}, "operator", "derivative", "field after matrix nodes edges name", "before"),
+        ({"operator": "derivative"}, "operator", "absolute", "after nodes name", "field matrix edges before"),
+        ({}, "operator", "forward", "field after matrix edges name", "before"),
+        ({"operator": "forward"}, "operator", "backward", "field after matrix edges name", "before"),
+        ({}, "hardening", "hard", "field after matrix edges name", "before"),
+        ({"hardening": "soft"}, "temperature", "20", "field after matrix edges name", "before"),
+        ({}, "angle", "40", "field matrix edges", "before name"),
+        ({}, "strength", "1.5", "field matrix edges", "before name"),
+        ({"strength": "1.5"}, "draw", "2", "field matrix edges", "before name"),
+        ({}, "signal", "atomic number", "before after nodes", "edges matrix name"),
+        ({}, "node", "4", "before after nodes", "edges matrix name"),
+        ({}, "numbers", False, "field before after", "matrix nodes edges name"),
+    ],
+)
+def test_every_control_changes_what_it_should(
+    page: Any, before: dict[str, str], control: str, value: Any, changed: str, kept: str
+) -> None:
+    start = {"signal": "one"} if control == "node" else {"signal": "degree"}
+    for name, setting in {**start, **before}.items():
+        page.execute_script(SET, name, setting)
+    old = page.execute_script(LOOK)
+    assert page.execute_script(f"return !document.getElementById('{control}').disabled")
+    page.execute_script(SET, control, value)
+    new = page.execute_script(LOOK)
+    assert [part for part in changed.split() if old[part] == new[part]] == []
+    assert [part for part in kept.split() if old[part] != new[part]] == []
+    page.find_element("id", "reset").click()
+    page.execute_script(SET, "graph", "0")
+    assert page.execute_script(LOOK)["state"]["settings"] == {**PLAIN, "angle": 0, "strength": 0}
+
+
+def test_it_is_used_by_keyboard_and_heard(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    summary = page.find_element("id", "summary")
+    assert summary.get_attribute("aria-live") == "polite"
+    WebDriverWait(page, 5).until(lambda _: "aggregator av1" in summary.text)
+    page.find_element("css selector", "#field .node[tabindex='0']").send_keys(Keys.ARROW_RIGHT)
+    page.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    page.switch_to.active_element.send_keys(Keys.ENTER)
+    assert page.switch_to.active_element.get_attribute("aria-pressed") == "true"
+    assert page.switch_to.active_element.get_attribute("aria-label") == "O2, potential 0.46, signal 1.00"
+    assert page.find_element("id", "node").get_attribute("value") == "2"
+    assert len(page.find_elements("css selector", "#field .node[tabindex='0']")) == 1
+    WebDriverWait(page, 5).until(lambda _: "strongest at C1" in summary.text)
+    named = "return [...document.querySelectorAll('#controls input, #controls select')].every((c) => c.labels.length)"
+    assert page.execute_script(named)
+
+
+def test_colours_follow_the_theme_and_a_phone_needs_no_scrolling_aside(page: Any) -> None:
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    page.execute_script(SET, "theme", "dark")
+    dark = page.execute_script(paper)
+    page.execute_script(SET, "theme", "light")
+    assert page.execute_script(paper) != dark
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        below = (
+            "return document.getElementById('field-card').compareDocumentPosition(document.getElementById('controls'))"
+        )
+        assert page.execute_script(below) == 4  # the controls follow the drawing
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_single_atom_has_no_direction_to_turn(page: Any) -> None:
+    page.execute_script(SET, "graph", "3")
+    state = page.execute_script(LOOK)["state"]
+    assert state["result"] == [0]
+    assert page.execute_script("return document.getElementById('angle').disabled")

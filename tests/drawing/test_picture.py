@@ -1,0 +1,60 @@
+"""The picture: what is on it, as which file."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from dgn.drawing.graph_view import arrows
+from dgn.drawing.picture import direction_note, draw_picture
+from dgn.drawing.sources import read_scene
+from dgn.drawing.spectrum_view import multiples
+
+pytest.importorskip("rdkit", reason="RDKit is optional")
+
+
+@pytest.mark.parametrize("smiles", ["CC(=O)O", "O", "CC.[Na+]"])
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_pictures_are_drawn_and_the_same_every_time(tmp_path: Path, smiles: str, suffix: str) -> None:
+    scene, first, second = read_scene(smiles), tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    draw_picture(scene, first, normalization="rw")
+    draw_picture(scene, second, normalization="rw")
+    assert first.read_bytes() == second.read_bytes()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [first.name, second.name]
+    if suffix == ".svg":
+        assert ElementTree.parse(first).getroot().tag.endswith("svg")
+    else:
+        assert first.read_bytes().startswith(b"\x89PNG")
+
+
+def test_it_shows_every_direction_asked_for(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        draw_picture(read_scene("CCCC"), tmp_path / "one.svg", k=1)
+        draw_picture(read_scene("CCCC"), tmp_path / "all.svg", k=9)
+    one, all_three = ((tmp_path / name).read_text().count("B_{av}") for name in ("one.svg", "all.svg"))
+    assert (one, all_three) == (1, 3)
+
+
+def test_arrows_point_uphill_and_vanish_where_the_field_does() -> None:
+    scene = read_scene("CCC")
+    assert arrows(scene, torch.tensor([0.0, 1.0, 1.0])) == [(0, 1, 1.0)]
+    assert arrows(scene, torch.tensor([3.0, 0.0, 1.0])) == [(1, 0, 0.875), (1, 2, 0.625)]
+
+
+def test_repeated_eigenvalues_are_found_and_named() -> None:
+    benzene = read_scene("c1ccccc1").directions(5)
+    assert multiples(benzene, 0) == [(1, 2, 1.0), (3, 4, 3.0)]
+    assert direction_note(benzene, 1) == "1.000, repeated: one basis of many"
+    assert direction_note(read_scene("CCC").directions(1), 1) == "1.000, sign arbitrary"
+    assert direction_note(read_scene("C").directions(1), 1) == "none: the graph has no edge"
+    assert direction_note(read_scene("CO.CCO.CCCO.CCCCO").directions(1), 1).startswith("2.000 | 1.000 | 0.586 | ...")
+
+
+def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"picture.pdf: expected a picture called .svg or .png, got .pdf"):
+        draw_picture(read_scene("CC"), tmp_path / "picture.pdf")
+    with pytest.raises(ValueError, match="expected at most 1000 nodes in a picture, got 1001"):
+        draw_picture(read_scene("C" * 1001), tmp_path / "picture.png")
