@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver (Debian: chromium-driver)"),
 ]
-MOLECULES = ("CC(=O)Oc1ccccc1C(=O)O", "c1ccc(cc1)CN.Cl", "C1CCC1", "O")
+MOLECULES = ("CC(=O)Oc1ccccc1C(=O)O", "c1ccc(cc1)CN.Cl", "C1CCC1", "O", "C" * 50)
 PLAIN = {
     "direction": 1, "partner": 2, "operator": "smoothing", "hardening": "none", "temperature": 8, "angle": 0.0,
     "strength": 0.0, "draw": 1,
@@ -178,6 +178,7 @@ def test_colours_follow_the_theme_and_a_phone_needs_no_scrolling_aside(page: Any
     assert page.execute_script(paper) != dark
     phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    page.execute_script(SET, "graph", "4")
     try:
         assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
         below = (

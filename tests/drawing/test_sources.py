@@ -114,3 +114,13 @@ def test_without_rdkit_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_places_must_be_finite() -> None:
     with pytest.raises(ValueError, match="position: expected finite numbers of shape"):
         Scene("pair", PATH, np.full((3, 2), np.nan), ("a", "b", "c"))
+
+
+def test_places_are_in_units_of_edges_unless_nodes_would_cover_each_other() -> None:
+    far = Scene("path", PATH, np.array([[0.0, 0.0], [50.0, 0.0], [100.0, 0.0]]), ("a", "b", "c"))
+    assert far.places()[:, 0].tolist() == [0, 1, 2]
+    star = torch.tensor([[0, 0, 0, 0], [1, 2, 3, 4]])
+    crowd = np.array([[0.0, 0.0], [10.0, 0.0], [10.0, 1.0], [10.0, 2.0], [10.0, 3.0]])
+    assert Scene("star", star, crowd, tuple("abcde")).places()[2, 1] == pytest.approx(0.65)
+    assert Scene("one", PATH[:, :0], np.array([[3.0, 4.0]]), ("a",)).places().shape == (1, 2)
+    assert np.isfinite(Scene("same", PATH, np.zeros((3, 2)), ("a", "b", "c")).places()).all()

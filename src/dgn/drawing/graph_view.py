@@ -12,7 +12,8 @@ from dgn.fields import gradient, normalize
 INK, LINE = "#2b2d33", "#c3c6cd"
 SIGNED = "PuOr"  # negative is brown, positive violet: told apart without red and green
 MOST_LABELS = 80  # nodes; above, labels would cover each other
-MOST_POINTS = 50  # length of an edge beyond which nodes grow no further
+MOST_POINTS = 50.0  # length of an edge beyond which nodes grow no further
+Places = NDArray[np.float64]
 GAP = 0.11  # between the lines of a double bond, in bonds
 
 
@@ -25,12 +26,13 @@ def draw_graph(axes: Any, scene: Scene, potential: Tensor, title: str, room: tup
     axes.set_title(title)
     axes.set_aspect("equal")
     axes.set_axis_off()
-    low, high = scene.position.min(axis=0) - 0.6, scene.position.max(axis=0) + 0.6
+    place = scene.places()
+    low, high = place.min(axis=0) - 0.6, place.max(axis=0) + 0.6
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    size = _points_per_edge(scene, high - low, room)
-    _draw_lines(axes, scene)
-    _draw_arrows(axes, scene, potential, size)
-    return _draw_nodes(axes, scene, potential, size)
+    size = min(72 * float(min(np.array(room) / (high - low))), MOST_POINTS)
+    _draw_lines(axes, scene, place)
+    _draw_arrows(axes, arrows(scene, potential), place, size)
+    return _draw_nodes(axes, scene, place, potential, size)
 
 
 def arrows(scene: Scene, potential: Tensor) -> list[tuple[int, int, float]]:
@@ -49,20 +51,13 @@ def arrows(scene: Scene, potential: Tensor) -> list[tuple[int, int, float]]:
     return [(*ends, sum(each) / len(each)) for ends, each in weights.items()]
 
 
-def _points_per_edge(scene: Scene, extent: NDArray[np.float64], room: tuple[float, float]) -> float:
-    """The length of a median edge on the paper, in points."""
-    ends = scene.position[scene.pairs().numpy()]
-    length = float(np.median(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1))) if len(ends) else 1.0
-    return min(72 * length * float(min(room[0] / extent[0], room[1] / extent[1])), MOST_POINTS)
-
-
-def _draw_lines(axes: Any, scene: Scene) -> None:
+def _draw_lines(axes: Any, scene: Scene, place: Places) -> None:
     """Edges as chemists draw them: two lines for a double bond, one of them dashed for an aromatic one."""
     from matplotlib.collections import LineCollection
 
     solid, dashed = [], []
     for ends, kind in zip(scene.pairs().tolist(), scene.line_orders(), strict=True):
-        start, end = scene.position[ends]
+        start, end = place[ends]
         along = end - start
         across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-12) * GAP
         many = {1.5: 2, 2.0: 2, 3.0: 3}.get(kind, 1)
@@ -73,27 +68,27 @@ def _draw_lines(axes: Any, scene: Scene) -> None:
         axes.add_collection(LineCollection(lines, colors=LINE, linewidths=1.1, linestyles=[style], zorder=1))
 
 
-def _draw_arrows(axes: Any, scene: Scene, potential: Tensor, size: float) -> None:
+def _draw_arrows(axes: Any, drawn: list[tuple[int, int, float]], place: Places, size: float) -> None:
     thick = min(1.0, size / 30)
-    for foot, head, weight in arrows(scene, potential):
+    for foot, head, weight in drawn:
         look = {
             "arrowstyle": f"-|>,head_length={0.5 * thick:.3f},head_width={0.24 * thick:.3f}",
             "linewidth": thick * (0.5 + 2.2 * weight), "color": INK, "alpha": 0.3 + 0.7 * weight,
             "shrinkA": 0.3 * size, "shrinkB": 0.3 * size, "mutation_scale": 12,
         }  # fmt: skip
-        axes.annotate("", scene.position[head], scene.position[foot], arrowprops=look, zorder=2)
+        axes.annotate("", place[head], place[foot], arrowprops=look, zorder=2)
 
 
-def _draw_nodes(axes: Any, scene: Scene, potential: Tensor, size: float) -> Any:
+def _draw_nodes(axes: Any, scene: Scene, place: Places, potential: Tensor, size: float) -> Any:
     limit = float(potential.abs().max()) or 1.0
     diameter = 0.56 * size
     drawn = axes.scatter(
-        *scene.position.T, diameter**2, potential.numpy(), cmap=SIGNED, vmin=-limit, vmax=limit, edgecolors=INK,
+        *place.T, diameter**2, potential.numpy(), cmap=SIGNED, vmin=-limit, vmax=limit, edgecolors=INK,
         linewidths=0.7, zorder=3,
     )  # fmt: skip
     if scene.num_nodes <= MOST_LABELS:
-        for place, label, value in zip(scene.position, scene.labels, potential.tolist(), strict=True):
+        for spot, label, value in zip(place, scene.labels, potential.tolist(), strict=True):
             font = min(8.0, 1.25 * diameter / max(len(label), 2))
             color = "white" if abs(value) > 0.55 * limit else INK
-            axes.text(*place, label, fontsize=font, color=color, ha="center", va="center_baseline", zorder=4)
+            axes.text(*spot, label, fontsize=font, color=color, ha="center", va="center_baseline", zorder=4)
     return drawn

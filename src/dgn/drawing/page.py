@@ -53,7 +53,7 @@ def describe(scene: Scene, k: int, normalization: Normalization = None) -> dict[
         "name": scene.name,
         "word": scene.node_word,
         "labels": list(scene.labels),
-        "position": scene.position.tolist(),
+        "position": scene.places().tolist(),
         "source": scene.edge_index[0].tolist(),
         "target": scene.edge_index[1].tolist(),
         "lines": lines,

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 from torch import Tensor
 
 from dgn.spectral import Directions, directions
 from dgn.spectral.laplacian import Normalization
+
+CLOSEST = 0.65  # distance of near nodes, in units of the drawing: a node is a little smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,14 @@ class Scene:
     @property
     def node_word(self) -> str:
         return "atom" if self.atoms else "node"
+
+    def places(self) -> NDArray[np.float64]:
+        """Where the nodes are drawn: in units of a median edge, or shorter where they would cover each other. [N, 2]"""
+        lengths = np.linalg.norm(np.diff(self.position[self.pairs().numpy()], axis=1)[:, 0], axis=1)
+        near = KDTree(self.position).query(self.position, k=[2])[0][:, 0] if self.num_nodes > 1 else np.ones(1)
+        units = [np.median(lengths)] if len(lengths) else []
+        unit = float(min([*units, np.quantile(near, 0.1) / CLOSEST]))
+        return self.position / unit if unit > 0 else self.position
 
     def pairs(self) -> Tensor:
         """The nodes that are joined, each pair once, smaller number first, without self-loops. [P, 2]"""

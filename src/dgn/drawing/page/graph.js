@@ -98,8 +98,9 @@ const Draw = (() => {
     const place = places(scene), most = bound(values);
     const layer = [bonds(scene, place)];
     if (weights) {
+      const room = scene.lines.length <= 1.5 * values.length; // among more edges numbers would cover each other
       scene.source.forEach((_, e) => {
-        const drawn = half(scene, place, e, weights.edge[e], weights.field[e], numbers);
+        const drawn = half(scene, place, e, weights.edge[e], weights.field[e], numbers && room);
         if (drawn) layer.push(drawn);
       });
     }
