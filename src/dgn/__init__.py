@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         rotate,
         row_norm,
     )
+    from dgn.fitting.estimators import DGNClassifier, DGNRegressor
     from dgn.graph import Graph, as_graph
     from dgn.operators import Operator, Walks, derivative, smoothing, walks
     from dgn.spectral import (
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DGNClassifier",
+    "DGNRegressor",
     "Directions",
     "Graph",
     "Operator",
@@ -78,8 +81,12 @@ __all__ = [
     "walks",
 ]
 
-_PACKAGES = ("aggregation", "data", "fields", "graph", "nn", "operators", "spectral", "testing", "transforms")
-_HOMES = ("aggregation", "fields", "graph", "operators", "spectral")  # whose names are importable from here
+_PACKAGES = (
+    *("aggregation", "data", "fields", "fitting", "graph"),
+    *("nn", "operators", "spectral", "testing", "transforms"),
+)
+# Whose names are importable from here.
+_HOMES = ("aggregation", "fields", "graph", "operators", "spectral", "fitting.estimators")
 
 
 def __getattr__(name: str) -> object:

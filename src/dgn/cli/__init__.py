@@ -12,7 +12,8 @@ import typer
 
 from dgn.cli.errors import Verbs
 
-VERBS = ("train", "info", "reproduce", "search", "results", "directions", "draw")  # in the order of the help
+# In the order of the help.
+VERBS = ("fit", "predict", "draw", "train", "info", "reproduce", "search", "results", "directions")
 
 
 def make_app() -> typer.Typer:

@@ -62,7 +62,8 @@ def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
     >>> pack_parsed([parse_smiles("C=O")])
     PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
     """
-    atoms, bonds, ends = bytearray(), bytearray(), []
+    atoms, bonds = bytearray(), bytearray()
+    ends: list[int] = []
     node_count, edge_count = [0], [0]
     for molecule in molecules:
         for atom in molecule.GetAtoms():

@@ -1,0 +1,118 @@
+"""``dgn fit``: a model from a table of molecules."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dgn.cli.display import Display, make_console, print_table
+
+if TYPE_CHECKING:
+    from dgn.fitting.fit import Fitted
+    from dgn.fitting.rows import TableData
+    from dgn.fitting.split import Split
+    from dgn.fitting.table import Table
+
+STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
+
+
+def command(
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
+    target: Annotated[
+        list[str] | None, typer.Option(help="Column to predict; give it again for more.", show_default="guessed")
+    ] = None,
+    smiles: Annotated[str | None, typer.Option(help="Column of SMILES.", show_default="found")] = None,
+    task: Annotated[str | None, typer.Option(help="regression, binary or multi-label.", show_default="guessed")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="scaffold, random, or a column of train, val and test.", show_default="column split, or scaffold"
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the model.", show_default="TABLE-model")] = None,
+    epochs: Annotated[int | None, typer.Option(help="At most so many.", min=1, show_default="by size")] = None,
+    members: Annotated[int, typer.Option(help="Networks in the ensemble.", min=1)] = 5,
+    seed: Annotated[int, typer.Option(help="Of the split and of the first member.", min=0)] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Fit an ensemble of directional networks to a table of molecules.
+
+    Finds the SMILES, guesses what is to be predicted and says so, splits, trains with early stopping, scores the
+    molecules held out, and leaves a folder with the model, its card and a picture.
+    """
+    from dgn.fitting.fit import FitOptions, fit_table
+    from dgn.fitting.folder import TRAINING, check_free, write_folder
+    from dgn.fitting.rows import read_table
+    from dgn.fitting.split import split_molecules
+    from dgn.fitting.table import open_table
+
+    console, options = make_console(), FitOptions(members, epochs, seed, device)
+    opened = open_table(table)
+    name = table.name.split(".")[0]
+    out = out or Path(f"{name}-model")
+    check_free(out)
+    column = split_column(opened, split)
+    data = read_table(opened, smiles, target or (), task, column)
+    parts = split_molecules(data.molecules, data.task, None if column else split, seed)
+    say_data(console, data, parts, column)
+    display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
+    try:
+        with display:
+            fitted = fit_table(data, parts, options, out / TRAINING, display.update, display.say)
+    except KeyboardInterrupt:
+        console.print(f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True)
+        raise typer.Exit(STOPPED) from None
+    write_folder(fitted, out, name, data.problems)
+    say_model(console, fitted, out)
+
+
+def split_column(table: "Table", split: str | None) -> str | None:
+    """The column that holds the split, if one does: the one named, or one called so with such words in it."""
+    from dgn.fitting.split import SPLIT_NAMES, WORDS
+    from dgn.graph.checks import check_option
+
+    if split in ("scaffold", "random"):
+        return None
+    if split is not None:
+        check_option("split", split, ("scaffold", "random", *table.columns))
+        return split
+    for name in (name for name in table.columns if name.lower() in SPLIT_NAMES):
+        place = table.place(name)
+        rows = [row.values[place].strip().lower() for row, _ in zip(table.rows(), range(200), strict=False)]
+        if all(word in WORDS for word in rows):
+            return name
+    return None
+
+
+def say_data(console: Console, data: "TableData", parts: "Split", column: str | None) -> None:
+    """What was read and guessed, and every remark on rows."""
+    names = ", ".join(each.name for each in data.targets[:12]) + (", ..." if len(data.targets) > 12 else "")
+    counts = [int((parts.part == number).sum()) for number in range(3)]
+    how = f"column {column}" if column else parts.how
+    lines = [
+        f"SMILES: column {data.smiles}",
+        f"{data.task}: {names}",
+        *(
+            f"  {each.name}: 0 is {each.classes[0]}, 1 is {each.classes[1]}"
+            for each in data.targets[:1]
+            if each.classes
+        ),
+        f"{data.rows} rows, {len(data.molecules.smiles)} molecules to use; split by {how}: "
+        f"{counts[0]} train, {counts[1]} val, {counts[2]} test",
+        *map(str, data.problems),
+        *parts.notes,
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
+    """Scores on the molecules held out, and where everything is."""
+    from dgn.fitting.card import interval_words, score_table
+
+    model = fitted.model
+    print_table(console, score_table(model, "test"))
+    words = [interval_words(model), f"in {out}: README.md (the model card), model.json, weights.safetensors, a picture"]
+    for line in (*filter(None, words), f"dgn predict {out} TABLE --out FILE uses it"):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,50 @@
+"""``dgn predict``: what a model says of a table of molecules."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgn.cli.display import make_console
+from dgn.cli.errors import say_error
+
+LARGE = 4_000_000  # bytes of a table from which processes that read SMILES are worth their start
+
+
+def command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that 'dgn fit' wrote.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .csv.gz.")],
+    smiles: Annotated[str | None, typer.Option(help="Column of SMILES.", show_default="that of the model")] = None,
+    interval: Annotated[float, typer.Option(help="Level of the intervals of numbers.")] = 0.9,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that read SMILES.", min=0, show_default="by size of the table")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Add predictions and their uncertainty to a table, row by row.
+
+    Numbers get a spread over the ensemble and a conformal interval, classes a probability and its spread. Rows that
+    cannot be read are kept and marked.
+    """
+    from dgn.data.progress import progress_bar
+    from dgn.fitting.model import load_model
+    from dgn.fitting.predict import PredictOptions, predict_table
+    from dgn.fitting.table import open_table
+
+    opened, loaded = open_table(table), load_model(model, device)
+    if out.exists() and out.samefile(table):
+        raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
+    size = table.stat().st_size * (4 if table.suffix in (".gz", ".parquet") else 1)
+    if workers is None:
+        workers = max(1, (os.cpu_count() or 1) - 1) if size > LARGE else 0
+    total = 0 if quiet else sum(1 for _ in opened.rows())
+    with progress_bar("predicting", total, "molecules", not quiet) as advance:
+        found = predict_table(loaded, opened, out, PredictOptions(smiles, interval, workers), advance)
+    console = make_console()
+    console.print(f"{found.rows} rows in {out}", highlight=False, soft_wrap=True)
+    if found.unreadable:
+        shown = ", ".join(map(str, found.lines)) + (", ..." if found.unreadable > len(found.lines) else "")
+        say_error(f"{found.unreadable} rows have no prediction (lines {shown}); the column problem says why")

@@ -1,0 +1,100 @@
+"""The model card: what a model predicts, from what it learned, how good it is, and what to beware of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dgn.fitting.columns import Target
+from dgn.fitting.model import Model
+from dgn.fitting.rows import Problem
+from dgn.reports.tables import Table
+
+SCORES = {
+    "regression": ("molecules", "mae", "rmse", "r2", "mae of the training median", "coverage", "width"),
+    "classification": ("molecules", "positive", "roc-auc", "average precision", "brier"),
+}
+
+
+def write_card(model: Model, name: str, picture: str | None) -> str:
+    """The text of the model's README."""
+    facts, targets = model.facts, ", ".join(each.name for each in model.targets)
+    scored = "test" if "test" in facts["metrics"] else "val"
+    part = "molecules held out" if scored == "test" else "validation molecules (used to stop training: optimistic)"
+    table = score_table(model, scored)
+    lines = [
+        f"# {name}: {targets}",
+        f"A directional graph network for {task_words(model)}, fitted with dgn on {facts['date']}.",
+        "## Scores",
+        f"On the {part}, split by {facts['split']}:" if scored == "test" else f"On the {part}:",
+        table.to_markdown(),
+        interval_words(model),
+        *([f"![measured and predicted]({picture})"] if picture else []),
+        "## Data",
+        "\n".join(f"- {line}" for line in data_words(facts)),
+        "## Network",
+        f"{len(model.weights)} members of {facts['parameters']:,} parameters; aggregators "
+        f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
+        f"{facts['members'][0]['device']}. Everything else is in `model.json`.",
+        "## Use",
+        "```sh\ndgn predict . new.csv --out predictions.csv\n```",
+        "## Limits",
+        "\n".join(f"- {line}" for line in LIMITS),
+    ]
+    return "\n\n".join(line for line in lines if line) + "\n"
+
+
+LIMITS = (
+    "Predictions for molecules unlike those of the table are guesses, and the ensemble may agree on a wrong one.",
+    "Intervals are calibrated on the validation molecules: they hold for molecules drawn like those.",
+    "Only the graph is seen: atoms, bonds and stereo marks, no shape in space, no charges but the formal ones.",
+    "Salts and mixtures are read as they are written, all parts together.",
+)
+
+
+def task_words(model: Model) -> str:
+    """What is predicted, in words."""
+    if model.task == "regression":
+        return f"numbers ({', '.join(each.name for each in model.targets)})"
+    return ", ".join(class_words(each) for each in model.targets[:6]) + (", ..." if len(model.targets) > 6 else "")
+
+
+def class_words(target: Target) -> str:
+    """The probability that is predicted.
+
+    >>> class_words(Target("HIV", ("no", "yes")))
+    'the probability of HIV = yes'
+    """
+    assert target.classes is not None
+    return f"the probability of {target.name} = {target.classes[1]}"
+
+
+def interval_words(model: Model) -> str:
+    if model.task != "regression":
+        return ""
+    wanted = model.facts["interval"]
+    text = f"`coverage` is the share of measured values within the {100 * wanted:g} % intervals, `width` their median."
+    fewest = int((~model.scores.isnan()).sum(dim=0).min())
+    if fewest < wanted / (1 - wanted) - 1e-9:
+        text += f" With {fewest} validation molecules there are too few for such intervals: they are infinite."
+    return text
+
+
+def data_words(facts: Mapping[str, Any]) -> list[str]:
+    """Rows, parts, and every remark on rows with their lines."""
+    parts = ", ".join(f"{count} {name}" for name, count in facts["molecules"].items())
+    lines = [f"{facts.get('rows', sum(facts['molecules'].values()))} rows; {parts}"]
+    lines += [str(Problem(one["what"], one["done"], tuple(one["lines"]))) for one in facts.get("problems", ())]
+    return [*lines, *facts.get("notes", ())]
+
+
+def score_table(model: Model, part: str) -> Table:
+    """Scores of each target, and their mean if there are several."""
+    names = SCORES["regression" if model.task == "regression" else "classification"]
+    found = model.facts["metrics"][part]
+    rows = [(target, *_numbers(names, scores)) for target, scores in found["targets"].items()]
+    if len(rows) > 1:
+        rows.append(("mean", *_numbers(names, found["mean"])))
+    return Table("", ("target", *names), tuple(rows))
+
+
+def _numbers(names: Sequence[str], scores: Mapping[str, float | None]) -> list[str]:
+    return ["-" if (value := scores.get(name)) is None or value != value else f"{value:.4g}" for name in names]

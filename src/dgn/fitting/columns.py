@@ -1,0 +1,165 @@
+"""Which columns of a table hold the molecules and what is to be predicted."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dgn.graph.checks import check_option
+
+Task = Literal["regression", "binary", "multi-label"]
+TASKS: tuple[Task, ...] = ("regression", "binary", "multi-label")
+MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "?", "missing"))
+SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "molecule", "mol")
+TARGET_NAMES = ("y", "target", "label", "value", "activity", "property", "measured")
+NOT_TARGETS = ("id", "idx", "index", "number", "no", "cid", "cas", "row", "split", "fold", "set", "date", "year", "")
+POSITIVE = ("1", "true", "yes", "y", "active", "positive", "pos", "toxic", "hit", "t")
+READABLE = 0.8  # share of a column's values that must be molecules
+
+
+@dataclass(frozen=True)
+class Target:
+    """A column to predict; ``classes`` are the two values it may have, or None for numbers."""
+
+    name: str
+    classes: tuple[str, str] | None = None
+
+
+def read_value(text: str, classes: tuple[str, str] | None) -> float | None:
+    """The number that a value stands for: NaN where it is missing, nothing where it cannot be understood.
+
+    >>> read_value("1.5", None), read_value("inactive", ("inactive", "active")), read_value("> 10", None)
+    (1.5, 0.0, None)
+    """
+    text = text.strip()
+    if text.lower() in MISSING:
+        return math.nan
+    number = _number(text)
+    if classes is None:
+        return number
+    for place, name in enumerate(classes):
+        if text == name or (number is not None and number == _number(name)):
+            return float(place)
+    return None
+
+
+def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> str:
+    """The column of SMILES: by its name, else by what RDKit can read in a sample of the rows."""
+    named = [name for known in SMILES_NAMES for name in columns if _plain(name) == known]
+    named += [name for name in columns if "smiles" in name.lower() and name not in named]
+    for name in named:
+        if _readable(sample[name])[0] > 0.5:
+            return name
+    found = {name: _readable(values) for name, values in sample.items()}
+    likely = [name for name, (share, _) in found.items() if share >= READABLE]
+    if not likely:
+        raise ValueError(
+            f"smiles: expected a column of SMILES, got columns {', '.join(columns)} in which RDKit can read none; name "
+            "it with --smiles"
+        )
+    best = max(likely, key=lambda name: found[name][1])
+    if _readable([best])[1] >= 3:
+        raise ValueError(
+            f"header: expected names of columns in the first line, got {best!r}, which is a molecule; put a line such "
+            "as smiles,y above it"
+        )
+    return best
+
+
+def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], smiles: str) -> list[str]:
+    """The columns to predict: the only one with numbers, or one of a telling name, or all if they are labels."""
+    others = [name for name in columns if name != smiles and _plain(name) not in NOT_TARGETS and not _is_id(name)]
+    numeric = [name for name in others if _share_of_numbers(sample[name]) > 0.5]
+    likely = numeric or [name for name in others if len(_distinct(sample[name])) == 2]
+    telling = [name for known in TARGET_NAMES for name in likely if _plain(name) == known]
+    if telling or len(likely) == 1:
+        return telling[:1] or likely
+    if likely and all(len(_distinct(sample[name])) <= 2 for name in likely):
+        return likely
+    wanted = f"one of {', '.join(likely)}" if likely else f"got columns {', '.join(columns)}"
+    raise ValueError(f"target: expected to know the column to predict, {wanted}; name it with --target")
+
+
+def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -> tuple[Task, list[Target]]:
+    """What is to be done with the columns to predict, and the classes of each: guessed from all their values."""
+    if task is not None:
+        check_option("task", task, TASKS)
+    distinct = {name: _distinct(column) for name, column in values.items()}
+    constant = [name for name, found in distinct.items() if len(found) < 2]
+    if constant:
+        found = ", ".join(distinct[constant[0]]) or "none"
+        raise ValueError(
+            f"target {constant[0]!r}: expected at least two different values, got {found}; there is nothing to learn "
+            "from it, choose another column"
+        )
+    two = [name for name, found in distinct.items() if len(found) == 2]
+    if task == "regression" or (task is None and len(two) < len(distinct)):
+        _check_numbers(values, two if task is None else [])
+        return "regression", [Target(name) for name in values]
+    many = [name for name in distinct if name not in two]
+    if many:
+        raise ValueError(
+            f"target {many[0]!r}: expected two classes, got {len(distinct[many[0]])} different values; use "
+            "--task regression for numbers, or make a column for each class"
+        )
+    targets = [Target(name, _classes(distinct[name])) for name in values]
+    return ("binary" if len(targets) == 1 else "multi-label"), targets
+
+
+def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> None:
+    for name, column in values.items():
+        if _share_of_numbers(column) <= 0.5:
+            raise ValueError(
+                f"target {name!r}: expected numbers or two classes, got {len(_distinct(column))} different texts; "
+                "choose another column, or make one of 0 and 1 for each class"
+            )
+    if two:
+        raise ValueError(
+            f"targets: expected all numbers or all classes, got two values in {', '.join(two)} and more in the others; "
+            "fit them one by one with --target, or all as numbers with --task regression"
+        )
+
+
+def _distinct(column: Sequence[str]) -> list[str]:
+    """Different values that are not missing; numbers count once however they are spelled."""
+    found: dict[float | str, str] = {}
+    for text in dict.fromkeys(text.strip() for text in column):
+        if text.lower() not in MISSING:
+            number = _number(text)
+            found.setdefault(text if number is None else number, text)
+    return list(found.values())
+
+
+def _classes(values: Sequence[str]) -> tuple[str, str]:
+    low, high = sorted(values, key=lambda text: (_number(text) or 0.0, text))
+    return (high, low) if low.lower() in POSITIVE and high.lower() not in POSITIVE else (low, high)
+
+
+def _share_of_numbers(column: Sequence[str]) -> float:
+    known = [text for text in column if text.strip().lower() not in MISSING]
+    return sum(_number(text) is not None for text in known) / len(known) if known else 0.0
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _readable(values: Sequence[str]) -> tuple[float, float]:
+    """Which share of the values RDKit can read, and how many atoms they have on average."""
+    from dgn.fitting.featurize import parse
+
+    known = [text for text in values if text.strip()]
+    atoms = [molecule.GetNumAtoms() for molecule in map(parse, known) if not isinstance(molecule, str)]
+    return (len(atoms) / len(known), sum(atoms) / len(atoms)) if atoms else (0.0, 0.0)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_")
+
+
+def _is_id(name: str) -> bool:
+    return _plain(name).endswith("_id") or _plain(name).startswith(("unnamed", "id_"))

@@ -1,0 +1,38 @@
+"""The folder that ``dgn fit`` leaves: weights, configuration, picture, card, and every row it has to tell of."""
+
+from pathlib import Path
+
+from dgn.fitting.card import write_card
+from dgn.fitting.fit import LEVEL, Fitted
+from dgn.fitting.model import CONFIGURATION
+from dgn.fitting.plots import draw_parity, draw_roc
+from dgn.fitting.rows import Problem
+from dgn.reports.runs import to_csv, write_text
+
+CARD, ROWS, TRAINING = "README.md", "rows.csv", "training"
+
+
+def check_free(out: Path) -> None:
+    """Refuse a folder in which something else would be lost; an unfinished fit is gone on with."""
+    if out.is_file() or (out / CONFIGURATION).exists():
+        raise ValueError(f"out: expected a new folder, got {out}, which is taken; choose another, or remove it")
+    others = [path.name for path in out.iterdir() if path.name != TRAINING] if out.is_dir() else []
+    if others:
+        raise ValueError(f"out: expected a new folder, got {out} with {others[0]} in it; choose another")
+
+
+def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, ...]) -> None:
+    """Write everything; the configuration comes last, for with it the model is complete."""
+    model, held, prediction = fitted
+    picture = None
+    if held is not None and prediction is not None:
+        picture = "parity.png" if model.task == "regression" else "roc.png"
+        if model.task == "regression":
+            draw_parity(model, held.values, prediction, LEVEL, out / picture)
+        else:
+            draw_roc(model, held.values, prediction, out / picture)
+    if problems:
+        told = [{"line": line, "what": one.what, "done": one.done} for one in problems for line in one.lines]
+        write_text(out / ROWS, to_csv(sorted(told, key=lambda row: int(str(row["line"])))))
+    write_text(out / CARD, write_card(model, name, picture))
+    model.save(out)

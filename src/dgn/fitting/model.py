@@ -1,0 +1,139 @@
+"""A fitted model: networks, units, calibration, and the folder that holds them. Loading one runs no code."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from dgn.data.files import read_tensors, write_tensors
+from dgn.data.packed import PackedGraphs
+from dgn.fitting.columns import TASKS, Target, Task
+from dgn.fitting.conformal import half_width
+from dgn.fitting.ensemble import Ensemble
+from dgn.fitting.featurize import VERSION
+from dgn.graph.checks import check_option
+from dgn.reports.runs import write_text
+from dgn.training.devices import make_fabric
+from dgn.training.experiment import Experiment, read_experiment
+
+FORMAT = "dgn model 1"
+CONFIGURATION, WEIGHTS = "model.json", "weights.safetensors"
+
+
+class Prediction(NamedTuple):
+    """Numbers or probabilities, and the standard deviation over the members: [G, T] each."""
+
+    mean: Tensor
+    spread: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What ``dgn fit`` leaves.
+
+    Numbers are predicted as ``center + scale * (what a network says)``, probabilities as its logistic function.
+    ``scores`` and ``floor`` are those of :mod:`dgn.fitting.conformal`. ``facts`` tell how it was made.
+
+    Shapes:
+        ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
+    """
+
+    task: Task
+    targets: tuple[Target, ...]
+    smiles: str
+    experiment: Experiment
+    delta: float
+    weights: Sequence[Mapping[str, Tensor]]
+    center: Tensor
+    scale: Tensor
+    scores: Tensor
+    floor: Tensor
+    ensemble: Ensemble
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(self, graphs: PackedGraphs) -> Prediction:
+        """What the ensemble says of packed molecules: [G, T]."""
+        found = self.ensemble(graphs).double()
+        found = found * self.scale + self.center if self.task == "regression" else found.sigmoid()
+        spread = found.std(dim=0) if len(found) > 1 and found.size(1) else torch.zeros_like(found[0])
+        return Prediction(found.mean(dim=0), spread)
+
+    def half_width(self, spread: Tensor, level: float) -> Tensor:
+        """Half the conformal interval around predictions of numbers; infinite with too few validation molecules."""
+        return half_width(self.scores, level, spread, self.floor)
+
+    def save(self, folder: Path) -> None:
+        """Write weights and configuration."""
+        tensors = {f"{number}.{name}": value for number, one in enumerate(self.weights) for name, value in one.items()}
+        tensors |= {"center": self.center, "scale": self.scale, "scores": self.scores, "floor": self.floor}
+        write_tensors(folder / WEIGHTS, tensors, {"format": FORMAT})
+        told = {
+            "format": FORMAT,
+            "features": VERSION,
+            "task": self.task,
+            "smiles": self.smiles,
+            "targets": [{"name": each.name, "classes": each.classes} for each in self.targets],
+            "members": len(self.weights),
+            "delta": self.delta,
+            "experiment": self.experiment.to_dict(),
+            "facts": _plain(self.facts),
+        }
+        write_text(folder / CONFIGURATION, json.dumps(told, indent=1) + "\n")
+
+
+def load_model(folder: str | Path, device: str = "auto") -> Model:
+    """Read the folder of a model: plain data and numbers, checked; nothing in it is run."""
+    folder = Path(folder)
+    path = folder / CONFIGURATION
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder}: expected the folder of a model with {CONFIGURATION}, found none; run dgn fit"
+        )
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told["format"] != FORMAT or told["features"] != VERSION:
+            raise ValueError(f"format {told['format']!r} with features {told['features']!r}")
+        check_option("task", told["task"], TASKS)
+        targets = tuple(_target(each) for each in told["targets"])
+        experiment, delta, members = read_experiment(told["experiment"]), float(told["delta"]), int(told["members"])
+        column, facts = str(told["smiles"]), dict(told["facts"])
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ValueError(
+            f"{path}: expected {FORMAT!r} with features {VERSION!r}, got {problem}; fit again"
+        ) from problem
+    tensors, _ = read_tensors(folder / WEIGHTS, FORMAT)
+    if not {"center", "scale", "scores", "floor"} <= tensors.keys():
+        raise ValueError(f"{folder / WEIGHTS}: expected the weights of a model, got {len(tensors)} tensors; fit again")
+    weights = [_under(tensors, f"{number}.") for number in range(members)]
+    where = make_fabric(device).device
+    return Model(
+        cast("Task", told["task"]), targets, column, experiment, delta, weights,
+        tensors["center"], tensors["scale"], tensors["scores"], tensors["floor"],
+        Ensemble(experiment, delta, len(targets), weights, where), facts,
+    )  # fmt: skip
+
+
+def _target(told: Mapping[str, Any]) -> Target:
+    classes = told["classes"]
+    if classes is None:
+        return Target(str(told["name"]))
+    low, high = classes
+    return Target(str(told["name"]), (str(low), str(high)))
+
+
+def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows neither NaN nor infinity."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,207 @@
+"""From the rows of a table to molecules with targets, and a word on every row that is not plain."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from dgn.data.packed import PackedGraphs
+from dgn.fitting.columns import Target, Task, find_smiles, find_targets, read_targets, read_value
+from dgn.fitting.featurize import featurize, parse
+from dgn.fitting.table import Row, Table
+
+SAMPLE = 200  # rows that are looked at to find columns
+SHOWN = 8  # lines that a message names
+FEWEST = 10  # molecules that can be split and learned from
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about some rows, what is done with them, and where they are.
+
+    >>> print(Problem("RDKit cannot read the SMILES", "left out", (4, 9)))
+    2 rows: RDKit cannot read the SMILES; left out (lines 4, 9)
+    """
+
+    what: str
+    done: str
+    lines: tuple[int, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.lines[:SHOWN]))
+        more = f" and {len(self.lines) - SHOWN} more" if len(self.lines) > SHOWN else ""
+        one = len(self.lines) == 1
+        rows, lines = ("1 row", "line") if one else (f"{len(self.lines)} rows", "lines")
+        return f"{rows}: {self.what}; {self.done} ({lines} {shown}{more})"
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """Molecules that can be learned from. ``keys`` are canonical SMILES, ``lines`` say where they were.
+
+    Shapes:
+        ``values`` [R, T] float64, NaN where missing.
+    """
+
+    smiles: tuple[str, ...]
+    lines: tuple[int, ...]
+    values: Tensor
+    keys: tuple[str, ...]
+    graphs: PackedGraphs
+    part: tuple[str, ...] | None = None  # of a given split
+
+
+@dataclass(frozen=True)
+class TableData:
+    """What was read from a table."""
+
+    smiles: str
+    task: Task
+    targets: tuple[Target, ...]
+    rows: int
+    molecules: Molecules
+    problems: tuple[Problem, ...] = field(default_factory=tuple)
+
+
+def read_table(
+    table: Table,
+    smiles: str | None = None,
+    targets: Sequence[str] = (),
+    task: str | None = None,
+    split: str | None = None,
+) -> TableData:
+    """Read the molecules and targets of a table; ``split`` names a column to keep beside them.
+
+    Columns that are not named are found, the task is guessed. No row is fatal and none is lost without a word.
+    """
+    sample = _sample(table)
+    smiles = table.columns[table.place(smiles)] if smiles else find_smiles(table.columns, sample)
+    names = [table.columns[table.place(name)] for name in targets] or find_targets(table.columns, sample, smiles)
+    kept = [smiles, *names, *([split] if split else [])]
+    if len(set(kept)) < len(kept):
+        raise ValueError(f"columns: expected different ones for SMILES, targets and split, got {', '.join(kept)}")
+    places = [table.place(name) for name in kept]
+    rows = [Row(row.line, [row.values[place] for place in places], row.problem) for row in table.rows()]
+    ragged = Problem("not as many values as columns", "left out", tuple(row.line for row in rows if row.problem))
+    whole = [row for row in rows if not row.problem]
+    columns = {name: [row.values[number + 1] for row in whole] for number, name in enumerate(names)}
+    kind, found = read_targets(columns, task)
+    values, odd = _values(whole, found)
+    molecules, problems = read_molecules(
+        [row.values[0] for row in whole], values, [row.line for row in whole],
+        [row.values[-1] for row in whole] if split else None,
+    )  # fmt: skip
+    told = [problem for problem in (ragged, odd, *problems) if problem.lines]
+    return TableData(smiles, kind, tuple(found), len(rows), molecules, tuple(told))
+
+
+def read_molecules(
+    smiles: Sequence[str], values: Tensor, lines: Sequence[int], part: Sequence[str] | None = None
+) -> tuple[Molecules, list[Problem]]:
+    """Molecules that can be learned from, and the others by line.
+
+    Without a readable SMILES or any target a row is left out. Molecules that stand more than once, salts (several
+    parts) and single atoms are kept as they are.
+    """
+    graphs, problems = featurize(smiles)
+    readable = [number for number, problem in enumerate(problems) if not problem]
+    labelled = ~values[torch.tensor(readable, dtype=torch.long)].isnan().all(dim=1)
+    used = [number for number, known in zip(readable, labelled.tolist(), strict=True) if known]
+    chosen = torch.tensor(used, dtype=torch.long)
+    if len(used) < FEWEST:
+        raise ValueError(
+            f"table: expected at least {FEWEST} molecules with targets, got {len(used)} in {len(smiles)} rows, of "
+            f"which {len(readable)} have SMILES that RDKit can read; give more rows, or other columns"
+        )
+    molecules = Molecules(
+        tuple(smiles[number].strip() for number in used),
+        tuple(lines[number] for number in used),
+        values[chosen],
+        tuple(canonical(smiles[number]) for number in used),
+        graphs.select(labelled.nonzero()[:, 0]),
+        None if part is None else tuple(part[number] for number in used),
+    )
+    unreadable = [lines[number] for number, problem in enumerate(problems) if problem]
+    without = [lines[number] for number in readable if number not in set(used)] if len(used) < len(readable) else []
+    told = [
+        Problem("RDKit cannot read the SMILES", "left out", tuple(unreadable)),
+        Problem("no value to learn from", "left out", tuple(without)),
+        *_remarkable(molecules),
+    ]
+    return molecules, [problem for problem in told if problem.lines]
+
+
+def canonical(smiles: str) -> str:
+    """The SMILES that all spellings of a molecule share.
+
+    >>> canonical("OC"), canonical("CO")
+    ('CO', 'CO')
+    """
+    from rdkit import Chem
+
+    return str(Chem.MolToSmiles(parse(smiles)))
+
+
+def take(molecules: Molecules, numbers: Tensor) -> Molecules:
+    """Some of the molecules, in the order given."""
+    chosen = numbers.tolist()
+    return replace(
+        molecules,
+        smiles=tuple(molecules.smiles[number] for number in chosen),
+        lines=tuple(molecules.lines[number] for number in chosen),
+        values=molecules.values[numbers],
+        keys=tuple(molecules.keys[number] for number in chosen),
+        graphs=molecules.graphs.select(numbers),
+        part=None if molecules.part is None else tuple(molecules.part[number] for number in chosen),
+    )
+
+
+def group(keys: Iterable[str]) -> dict[str, list[int]]:
+    """The numbers of the rows that share a key, in the order of the rows.
+
+    >>> group(["a", "b", "a"])
+    {'a': [0, 2], 'b': [1]}
+    """
+    found: dict[str, list[int]] = {}
+    for number, key in enumerate(keys):
+        found.setdefault(key, []).append(number)
+    return found
+
+
+def _remarkable(molecules: Molecules) -> list[Problem]:
+    same = [numbers for numbers in group(molecules.keys).values() if len(numbers) > 1]
+    differing = [numbers for numbers in same if _differ(molecules.values[numbers])]
+    agreeing = [numbers for numbers in same if numbers not in differing]
+    atoms = molecules.graphs.node_pointer.diff().tolist()
+    kinds = {
+        "molecules that stand more than once with different values": [n for numbers in differing for n in numbers],
+        "molecules that stand more than once with the same values": [n for numbers in agreeing for n in numbers],
+        "salts and mixtures, of several parts": [n for n, key in enumerate(molecules.keys) if "." in key],
+        "some of the values missing": molecules.values.isnan().any(dim=1).nonzero()[:, 0].tolist(),
+        "single atoms": [number for number, count in enumerate(atoms) if count == 1],
+    }
+    return [Problem(what, "kept", tuple(sorted(molecules.lines[n] for n in rows))) for what, rows in kinds.items()]
+
+
+def _differ(values: Tensor) -> bool:
+    high, low = values.nan_to_num(nan=-math.inf).amax(dim=0), values.nan_to_num(nan=math.inf).amin(dim=0)
+    return bool((high > low).any())
+
+
+def _values(rows: Sequence[Row], targets: Sequence[Target]) -> tuple[Tensor, Problem]:
+    """Targets as numbers [R, T], and the lines whose values cannot be understood."""
+    odd, values = [], []
+    for row in rows:
+        read = [read_value(text, target.classes) for text, target in zip(row.values[1:], targets, strict=False)]
+        if None in read:
+            odd.append(row.line)
+        values.append([math.nan if value is None else value for value in read])
+    told = Problem("values that are no numbers, or of no class", "taken as missing", tuple(odd))
+    return torch.tensor(values, dtype=torch.float64).reshape(len(rows), len(targets)), told
+
+
+def _sample(table: Table) -> dict[str, list[str]]:
+    rows = [row.values for row, _ in zip(table.rows(), range(SAMPLE), strict=False)]
+    return {name: [values[place] for values in rows] for place, name in enumerate(table.columns)}

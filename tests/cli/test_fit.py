@@ -1,0 +1,117 @@
+"""``dgn fit`` and ``dgn predict``: from a table to a model to predictions, and every error in one line."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rdkit", reason="SMILES are read by RDKit, the extra molecules")
+
+QUICK = ("--members", "1", "--epochs", "1", "--device", "cpu")
+
+
+def write(path: str, rows: list[str], header: str = "smiles,y") -> str:
+    Path(path).write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def chains(count: int = 24) -> list[str]:
+    return [f"{'C' * (n + 1)}O,{n}" for n in range(count)]
+
+
+def test_from_a_table_to_predictions(dgn: Any) -> None:
+    table = write("mine.csv", [*chains(), "C((,5"])
+    done = dgn("fit", table, *QUICK)
+    assert done.exit_code == 0, done.output
+    for words in (
+        "SMILES: column smiles", "regression: y", "split by random: 19 train, 2 val, 3 test",
+        "1 row: RDKit cannot read the SMILES; left out (line 26)", "scaffolds would leave", "seed 0, epoch 1/1",
+        "in mine-model: README.md",
+    ):  # fmt: skip
+        assert words in done.output
+    assert not Path("mine-model/training").exists()
+    said = dgn("predict", "mine-model", table, "--out", "said.csv", "--device", "cpu", "--quiet")
+    assert said.exit_code == 0, said.output
+    assert "25 rows in said.csv" in said.output
+    assert "1 rows have no prediction (lines 26)" in said.output
+    lines = Path("said.csv").read_text().splitlines()
+    assert lines[0] == "smiles,y,y_prediction,y_spread,y_lower,y_upper,problem"
+    assert lines[-1] == "C((,5,,,,,RDKit cannot read it"
+    taken = dgn("fit", table, *QUICK)
+    assert taken.exit_code == 1
+    assert "which is taken" in taken.output
+    same = dgn("predict", "mine-model", table, "--out", table, "--device", "cpu")
+    assert "expected another file than the table" in same.output
+
+
+def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
+    rows = [
+        f"{'C' * (n + 1)}O,{n % 2},{'' if n % 5 == 0 else n % 3 // 2},{part}"
+        for n, part in enumerate(["train"] * 16 + ["val"] * 4 + ["test"] * 4)
+    ]
+    done = dgn("fit", write("tox.csv", rows, "smiles,a,b,split"), *QUICK, "--out", "m")
+    assert done.exit_code == 0, done.output
+    assert "multi-label: a, b" in done.output
+    assert "split by column split: 16 train, 4 val, 4 test" in done.output
+    assert "some of the values missing; kept" in done.output
+    assert Path("m/roc.png").exists()
+    dgn("predict", "m", "tox.csv", "-o", "p.csv", "--device", "cpu", "-q")
+    assert Path("p.csv").read_text().splitlines()[0].endswith("a_probability,a_spread,b_probability,b_spread,problem")
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "options", "message"),
+    [
+        ([], "smiles,y", (), "got a header alone"),
+        (["a,1"] * 12, "name,y", (), "expected a column of SMILES"),
+        ([f"{'C' * (n + 1)},1" for n in range(12)], "smiles,y", (), "expected at least two different values, got 1"),
+        (chains(), "smiles,y", ("--target", "z"), "expected one of 'smiles', 'y', got 'z'"),
+        (chains(), "smiles,y", ("--split", "scafold"), "did you mean 'scaffold'"),
+        (chains(), "smiles,y", ("--split", "scaffold"), "got no molecule for train; use random"),
+        (chains(5), "smiles,y", (), "expected at least 10 molecules"),
+        (chains(), "smiles,y", ("--task", "binary"), "expected two classes, got 24"),
+    ],
+)
+def test_errors_are_one_line(dgn: Any, rows: list[str], header: str, options: tuple[str, ...], message: str) -> None:
+    failed = dgn("fit", write("t.csv", rows, header), *QUICK, *options)
+    assert failed.exit_code == 1
+    assert message in failed.output
+    assert failed.output.count("\n") == 1
+    assert not Path("t-model").exists()
+
+
+def test_an_empty_file_and_no_file(dgn: Any) -> None:
+    Path("empty.csv").touch()
+    assert "is the file empty?" in dgn("fit", "empty.csv").output
+    assert "found no file" in dgn("fit", "none.csv").output
+    assert "run dgn fit" in dgn("predict", "none", write("t.csv", chains()), "--out", "o.csv").output
+
+
+def test_without_rdkit_the_command_to_install_it_is_named(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = write("t.csv", chains())
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    failed = dgn("fit", table)
+    assert failed.exit_code == 1
+    assert "pip install 'dgn[molecules]'" in failed.output
+
+
+def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dgn.cli.display import Display
+
+    table, update = write("t.csv", chains()), Display.update
+
+    def stop(self: Display, report: Any) -> None:
+        update(self, report)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Display, "update", stop)
+    stopped = dgn("fit", table, *QUICK, "--epochs", "3")
+    assert stopped.exit_code == 130
+    assert "the same command goes on from there" in stopped.output
+    monkeypatch.setattr(Display, "update", update)
+    other = dgn("fit", write("t.csv", chains(30)), *QUICK, "--epochs", "3")
+    assert "differs in data.dataset" in other.output
+    resumed = dgn("fit", write("t.csv", chains()), *QUICK, "--epochs", "3")
+    assert resumed.exit_code == 0, resumed.output
+    assert "seed 0: going on after epoch" in resumed.output

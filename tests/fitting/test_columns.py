@@ -1,0 +1,65 @@
+"""Columns are found, tasks guessed, and what cannot be learned refused."""
+
+import math
+
+import pytest
+
+from dgn.fitting.columns import Target, find_smiles, find_targets, read_targets, read_value
+
+MANY = ["CCO", "c1ccccc1", "CCN"]
+
+
+def test_smiles_are_found_by_name_or_by_content() -> None:
+    assert find_smiles(["id", "SMILES"], {"id": ["C", "N", "O"], "SMILES": MANY}) == "SMILES"
+    assert find_smiles(["smiles", "drug"], {"smiles": ["x", "y", "z"], "drug": MANY}) == "drug"
+    assert find_smiles(["kind", "drug"], {"kind": ["CI", "CN", "CI"], "drug": MANY}) == "drug"
+    assert find_smiles(["canonical_smiles", "smiles"], {"canonical_smiles": MANY, "smiles": MANY}) == "smiles"
+
+
+def test_without_smiles_or_header_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a column of SMILES, got columns a, b"):
+        find_smiles(["a", "b"], {"a": ["1", "2"], "b": ["x", "y"]})
+    with pytest.raises(ValueError, match="put a line such as smiles,y above it"):
+        find_smiles(["CCCO"], {"CCCO": MANY})
+
+
+def test_targets_are_found() -> None:
+    sample = {"smiles": MANY, "mol_id": ["1", "2", "3"], "logP": ["1.5", "2", "3"], "SA": ["1.2", "2", "4"]}
+    with pytest.raises(ValueError, match="one of logP, SA; name it with --target"):
+        find_targets(list(sample), sample, "smiles")
+    assert find_targets(["smiles", "mol_id", "logP"], sample, "smiles") == ["logP"]
+    assert find_targets(["smiles", "logP", "y"], {**sample, "y": ["1", "2", "3"]}, "smiles") == ["y"]
+    labels = {"smiles": MANY, "a": ["0", "1", ""], "b": ["1", "", "0"], "text": ["u", "v", "w"]}
+    assert find_targets(list(labels), labels, "smiles") == ["a", "b"]
+    assert find_targets(["smiles", "kind"], {"smiles": MANY, "kind": ["yes", "no", "no"]}, "smiles") == ["kind"]
+
+
+def test_tasks_are_guessed() -> None:
+    assert read_targets({"y": ["1", "2", "", "2.5"]}) == ("regression", [Target("y")])
+    assert read_targets({"y": ["1", "0", "1.0"]}) == ("binary", [Target("y", ("0", "1"))])
+    assert read_targets({"y": ["active", "inactive"]})[1] == [Target("y", ("inactive", "active"))]
+    assert read_targets({"a": ["1", "0"], "b": ["", "1", "0"]})[0] == "multi-label"
+    assert read_targets({"y": ["1", "0"]}, "regression") == ("regression", [Target("y")])
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "message"),
+    [
+        ({"y": ["1", "1.0", ""]}, None, "target 'y': expected at least two different values, got 1"),
+        ({"y": ["", "NA"]}, None, "got none"),
+        ({"y": ["a", "b", "c"]}, None, "expected numbers or two classes, got 3 different texts"),
+        ({"y": ["1", "2", "3"]}, "binary", "expected two classes, got 3"),
+        ({"a": ["1", "0", "1"], "b": ["1", "2", "3"]}, None, "all numbers or all classes"),
+        ({"y": ["1", "0"]}, "regresion", "did you mean 'regression'"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(values: dict[str, list[str]], task: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_targets(values, task)
+
+
+def test_values() -> None:
+    assert read_value("1.0", ("0", "1")) == 1
+    assert read_value("2", ("0", "1")) is None
+    assert read_value("inf", None) is None
+    assert math.isnan(read_value(" N/A ", None) or 0)

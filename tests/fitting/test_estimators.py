@@ -1,0 +1,108 @@
+"""scikit-learn's manners: parameters, clones, cross-validation, and models that come back."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+import dgn
+
+QUICK = {"members": 1, "epochs": 2, "device": "cpu", "validation_fraction": 0.2}
+
+
+@pytest.fixture(scope="module")
+def regressor(numbers: list[tuple[str, float]]) -> "dgn.DGNRegressor":
+    return dgn.DGNRegressor(**QUICK).fit([one for one, _ in numbers], [y for _, y in numbers])
+
+
+@pytest.fixture(scope="module")
+def classifier(numbers: list[tuple[str, float]]) -> "dgn.DGNClassifier":
+    return dgn.DGNClassifier(**QUICK).fit(
+        [one for one, _ in numbers], ["ring" if "1" in s else "chain" for s, _ in numbers]
+    )
+
+
+def test_parameters_and_clones(regressor: "dgn.DGNRegressor") -> None:
+    twin = clone(regressor)
+    assert twin.get_params() == regressor.get_params() == {**QUICK, "random_state": 0}
+    assert twin.set_params(epochs=7).epochs == 7
+    assert is_regressor(twin)
+    assert is_classifier(dgn.DGNClassifier())
+    with pytest.raises(NotFittedError):
+        twin.predict(["CO"])
+
+
+def test_numbers(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
+    smiles = np.array([one for one, _ in numbers[:9]])
+    found = regressor.predict(smiles)
+    assert found.shape == (9,)
+    np.testing.assert_array_equal(found, regressor.predict(smiles[:, None]))
+    low, high = regressor.predict_interval(smiles, 0.5)
+    assert (low < found).all()
+    assert (found < high).all()
+    assert isinstance(regressor.score(smiles, [y for _, y in numbers[:9]]), float)
+    assert (regressor.predict_spread(smiles) == 0).all()  # one member
+
+
+def test_the_same_seed_gives_the_same_model(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
+    again = clone(regressor).fit([one for one, _ in numbers], [y for _, y in numbers])
+    np.testing.assert_array_equal(again.predict(["CCO"]), regressor.predict(["CCO"]))
+
+
+def test_classes(classifier: "dgn.DGNClassifier") -> None:
+    assert classifier.classes_.tolist() == ["chain", "ring"]
+    found = classifier.predict_proba(["CCO", "c1ccccc1"])
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert classifier.predict(["CCO"]).tolist() == [classifier.classes_[int(found[0, 1] > 0.5)]]
+
+
+def test_several_targets_with_gaps(numbers: list[tuple[str, float]]) -> None:
+    y = np.array([[value, np.nan if n % 3 else -value] for n, (_, value) in enumerate(numbers)])
+    found = dgn.DGNRegressor(**QUICK).fit([one for one, _ in numbers], y).predict(["CCO", "CC"])
+    assert found.shape == (2, 2)
+
+
+def test_cross_validation(numbers: list[tuple[str, float]]) -> None:
+    smiles = [one for one, _ in numbers]
+    assert np.isfinite(cross_val_score(dgn.DGNRegressor(**QUICK), smiles, [y for _, y in numbers], cv=2)).all()
+    rings = np.array(["1" in one for one in smiles])
+    scores = cross_val_score(dgn.DGNClassifier(**QUICK), smiles, rings, cv=2, scoring="roc_auc")
+    assert np.isfinite(scores).all()
+
+
+def test_saved_and_loaded(regressor: "dgn.DGNRegressor", classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
+    regressor.save(tmp_path / "r")
+    classifier.save(tmp_path / "c")
+    twin, other = dgn.DGNRegressor.load(tmp_path / "r", "cpu"), dgn.DGNClassifier.load(tmp_path / "c", "cpu")
+    np.testing.assert_array_equal(twin.predict(["CCO"]), regressor.predict(["CCO"]))
+    assert other.predict(["CCO"]).tolist() == classifier.predict(["CCO"]).tolist()
+    assert twin.get_params() == regressor.get_params()
+    with pytest.raises(ValueError, match="use the other class"):
+        dgn.DGNRegressor.load(tmp_path / "c", "cpu")
+
+
+def test_unreadable_smiles_are_warned_of(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
+    with pytest.warns(UserWarning, match=r"1 SMILES cannot be read.*places 1"):
+        assert np.isnan(regressor.predict(["CO", "C("])).tolist() == [False, True]
+    smiles, y = [*(one for one, _ in numbers[:30]), "C("], [*(y for _, y in numbers[:30]), 1.0]
+    with pytest.warns(UserWarning, match=r"RDKit cannot read the SMILES; left out \(place 30\)"):
+        dgn.DGNRegressor(**{**QUICK, "epochs": 1}).fit(smiles, y)
+
+
+def test_wrong_input_is_refused() -> None:
+    model = dgn.DGNRegressor(**QUICK)
+    with pytest.raises(TypeError, match="put it into a list"):
+        model.fit("CCO", [1.0])
+    with pytest.raises(TypeError, match="give text alone"):
+        model.fit([[1.0, 2.0]], [1.0])
+    with pytest.raises(ValueError, match="expected 2 values"):
+        model.fit(["C", "CC"], [1.0])
+    with pytest.raises(ValueError, match="got a constant"):
+        model.fit(["C", "CC"], [1.0, 1.0])
+    with pytest.raises(ValueError, match="got 3 classes"):
+        dgn.DGNClassifier(**QUICK).fit(["C", "CC", "CCC"], [0, 1, 2])
+    with pytest.raises(ValueError, match="validation_fraction: expected between 0 and 1"):
+        dgn.DGNRegressor(validation_fraction=1.5).fit(["C" * n for n in range(1, 20)], np.arange(19.0))

@@ -1,0 +1,105 @@
+"""The folder of a model: complete, the same when read again, and harmless."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dgn.data.molecules import pack_smiles
+from dgn.fitting.fit import Fitted
+from dgn.fitting.folder import check_free
+from dgn.fitting.model import load_model
+
+GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
+
+
+def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
+    found, folder = fitted
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md", "model.json", "parity.png", "rows.csv", "weights.safetensors",
+    ]  # fmt: skip
+    card = (folder / "README.md").read_text()
+    assert "85 rows; 67 train, 8 val, 9 test" in card
+    assert "1 row: RDKit cannot read the SMILES; left out (line 86)" in card
+    assert "With 8 validation molecules there are too few" in card
+    told = (folder / "rows.csv").read_text().splitlines()
+    assert told[0] == "line,what,done"
+    assert told[-1] == "86,RDKit cannot read the SMILES,left out"
+    facts = json.loads((folder / "model.json").read_text())["facts"]
+    assert facts["metrics"]["test"]["mean"]["mae"] == pytest.approx(found.model.facts["metrics"]["test"]["mean"]["mae"])
+    assert facts["metrics"]["test"]["mean"]["width"] is None  # infinite
+
+
+def test_reading_it_again_predicts_the_same(fitted: tuple[Fitted, Path]) -> None:
+    found, folder = fitted
+    graphs = pack_smiles(GRAPHS)
+    one, other = found.model.predict(graphs), load_model(folder, "cpu").predict(graphs)
+    assert torch.equal(one.mean, other.mean)
+    assert torch.equal(one.spread, other.spread)
+    assert (one.spread > 0).all()
+
+
+def test_a_molecule_is_not_disturbed_by_its_neighbours(fitted: tuple[Fitted, Path]) -> None:
+    model = fitted[0].model
+    together = model.predict(pack_smiles(GRAPHS)).mean
+    alone = torch.cat([model.predict(pack_smiles([one])).mean for one in GRAPHS])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-4)
+    assert model.predict(pack_smiles([])).mean.shape == (0, 1)
+
+
+class Bomb:
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path("exploded"),))
+
+
+def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(fitted[1], tmp_path / "m")
+    (tmp_path / "m" / "weights.safetensors").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match=r"weights.safetensors: expected a file of 'dgn model 1'"):
+        load_model(tmp_path / "m", "cpu")
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "dgn model 9"}, "got format 'dgn model 9'"),
+        ({"features": "other"}, "features 'other'"),
+        ({"task": "magic"}, "got 'magic'|expected one of"),
+        ({"experiment": {"name": "x"}}, "data"),
+        ({"members": 3}, "weights: expected those of the network"),
+    ],
+)
+def test_a_changed_configuration_is_refused(
+    fitted: tuple[Fitted, Path], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    shutil.copytree(fitted[1], tmp_path / "m")
+    path = tmp_path / "m" / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        load_model(tmp_path / "m", "cpu")
+
+
+def test_damaged_weights_are_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    shutil.copytree(fitted[1], tmp_path / "m")
+    path = tmp_path / "m" / "weights.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(tmp_path / "m", "cpu")
+
+
+def test_folders_that_are_taken_or_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="which is taken"):
+        check_free(fitted[1])
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(ValueError, match=r"with thesis\.txt in it"):
+        check_free(tmp_path)
+    with pytest.raises(FileNotFoundError, match="run dgn fit"):
+        load_model(tmp_path)

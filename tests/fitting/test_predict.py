@@ -1,0 +1,81 @@
+"""Predictions of a table: order, columns, marks, and the same numbers as in memory."""
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dgn.fitting import predict
+from dgn.fitting.fit import Fitted
+from dgn.fitting.predict import PredictOptions, predict_smiles, predict_table
+from dgn.fitting.table import open_table
+
+SMILES = ["CCO", "C(", "c1ccccc1", "", "CCN", "[Na+].[Cl-]", "CCCCC"]
+
+
+def write(path: Path) -> Path:
+    path.write_text("code,structure,note\n" + "".join(f'00{n},{one},"a, b"\n' for n, one in enumerate(SMILES)))
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_rows_stay_in_order_with_their_columns(
+    fitted: tuple[Fitted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict, "CHUNK", 3)
+    counted: list[int] = []
+    out = tmp_path / "deep" / "out.csv"
+    done = predict_table(
+        fitted[0].model, open_table(write(tmp_path / "t.csv")), out, PredictOptions(interval=0.5), counted.append
+    )
+    rows = read(out)
+    assert [(row["code"], row["structure"], row["note"]) for row in rows] == [
+        (f"00{n}", one, "a, b") for n, one in enumerate(SMILES)
+    ]
+    assert [bool(row["problem"]) for row in rows] == [False, True, False, True, False, False, False]
+    assert [row["y_prediction"] == "" for row in rows] == [bool(row["problem"]) for row in rows]
+    assert (done.rows, done.unreadable, done.lines) == (7, 2, (3, 5))
+    assert counted == [3, 3, 1]
+    said = predict_smiles(fitted[0].model, SMILES)[0].mean[:, 0].tolist()
+    for row, value in zip(rows, said, strict=True):
+        if not row["problem"]:
+            assert float(row["y_prediction"]) == pytest.approx(value, rel=1e-4)
+            assert float(row["y_lower"]) < float(row["y_prediction"]) < float(row["y_upper"])
+            assert float(row["y_spread"]) > 0
+    assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv"]
+
+
+def test_infinite_intervals_are_left_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    predict_table(fitted[0].model, open_table(write(tmp_path / "t.csv")), tmp_path / "out.csv")
+    assert {row["y_upper"] for row in read(tmp_path / "out.csv")} == {""}
+
+
+def test_packed_output_and_other_bytes(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"smiles,name\nCO,caf\xe9\n")
+    predict_table(fitted[0].model, open_table(path), tmp_path / "out.csv.gz")
+    assert gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).splitlines()[1].startswith(b"CO,caf\xe9,")
+
+
+@pytest.mark.parametrize(
+    ("header", "out", "options", "message"),
+    [
+        ("smiles,y_prediction", "o.csv", {}, "expected no column called 'y_prediction'"),
+        ("smiles,y", "o.xlsx", {}, "ends in .csv or .csv.gz"),
+        ("smiles,y", "o.csv", {"smiles": "smile"}, "did you mean 'smiles'"),
+        ("smiles,y", "o.csv", {"interval": 2.0}, "between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_leaves_nothing(
+    fitted: tuple[Fitted, Path], tmp_path: Path, header: str, out: str, options: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "t.csv").write_text(f"{header}\nCO,1\n")
+    with pytest.raises(ValueError, match=message):
+        predict_table(fitted[0].model, open_table(tmp_path / "t.csv"), tmp_path / "o" / out, PredictOptions(**options))
+    assert not list(tmp_path.glob("o/*"))

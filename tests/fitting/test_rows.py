@@ -1,0 +1,70 @@
+"""No row is fatal, and none is lost without a word."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dgn.fitting.rows import Problem, read_table, take
+from dgn.fitting.table import open_table
+
+PLAIN = [("C" * n, n) for n in range(2, 14)]  # lines 2 to 13
+
+
+def test_every_remarkable_row_is_named(make_table: Callable[..., Path]) -> None:
+    odd: list[tuple[Any, ...]] = [
+        ("C(", 1), ("", 2), ("CO", ""), ("CCO", "> 10"),  # lines 14 to 17
+        ("OCC", 3), ("CCO", 4), ("CCN", 5), ("NCC", 5),  # 18 to 21
+        ("[Na+].[Cl-]", 6), ("[Na]", 7), ("CCF", 8, 9),  # 22 to 24
+    ]  # fmt: skip
+    data = read_table(open_table(make_table([*PLAIN, *odd])))
+    told = {problem.what: (problem.done, problem.lines) for problem in data.problems}
+    assert told == {
+        "not as many values as columns": ("left out", (24,)),
+        "values that are no numbers, or of no class": ("taken as missing", (17,)),
+        "RDKit cannot read the SMILES": ("left out", (14, 15)),
+        "no value to learn from": ("left out", (16, 17)),
+        "molecules that stand more than once with different values": ("kept", (18, 19)),
+        "molecules that stand more than once with the same values": ("kept", (20, 21)),
+        "salts and mixtures, of several parts": ("kept", (22,)),
+        "single atoms": ("kept", (23,)),
+    }
+    assert data.rows == 23
+    assert len(data.molecules.smiles) == len(data.molecules.graphs) == 18
+    left_out = {line for done, lines in told.values() if done == "left out" for line in lines}
+    assert set(data.molecules.lines) | left_out == set(range(2, 25))
+
+
+def test_gaps_in_several_labels_are_kept(make_table: Callable[..., Path]) -> None:
+    rows = [(smiles, n % 2, "" if n < 5 else n % 3 // 2) for smiles, n in PLAIN]
+    data = read_table(open_table(make_table(rows, ("smiles", "a", "b"))))
+    assert data.task == "multi-label"
+    assert data.molecules.values.isnan().sum() == 3
+    assert data.problems == (Problem("some of the values missing", "kept", (2, 3, 4)),)
+
+
+def test_too_few_molecules_are_refused(make_table: Callable[..., Path]) -> None:
+    with pytest.raises(ValueError, match="expected at least 10 molecules with targets, got 5 in 6 rows"):
+        read_table(open_table(make_table([*PLAIN[:5], ("C(", 1)])))
+
+
+def test_columns_that_are_not_there_are_refused(make_table: Callable[..., Path]) -> None:
+    table = open_table(make_table(PLAIN))
+    with pytest.raises(ValueError, match="did you mean 'smiles'"):
+        read_table(table, smiles="smile")
+    with pytest.raises(ValueError, match="expected different ones"):
+        read_table(table, targets=["y"], split="y")
+
+
+def test_many_lines_are_cut_short() -> None:
+    assert str(Problem("odd", "kept", tuple(range(20)))).endswith("(lines 0, 1, 2, 3, 4, 5, 6, 7 and 12 more)")
+
+
+def test_taking_keeps_rows_together(make_table: Callable[..., Path]) -> None:
+    molecules = read_table(open_table(make_table(PLAIN))).molecules
+    some = take(molecules, torch.tensor([3, 1]))
+    assert some.smiles == ("CCCCC", "CCC")
+    assert some.values[:, 0].tolist() == [5, 3]
+    assert some.graphs.node_pointer.diff().tolist() == [5, 3]

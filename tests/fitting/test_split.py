@@ -1,0 +1,65 @@
+"""Splits: shares, molecules that stay together, and classes in every part."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dgn.fitting.rows import Molecules, read_molecules
+from dgn.fitting.split import at_random, by_scaffold, lack, split_molecules
+
+RINGS = [f"{'C' * n}c1ccccc1" for n in range(1, 9)] + [f"{'C' * n}C1CCCC1" for n in range(1, 3)]
+
+
+def molecules(smiles: list[str], labels: bool = False) -> Molecules:
+    values = torch.arange(len(smiles), dtype=torch.float64)[:, None]
+    return read_molecules(smiles, values % 2 if labels else values, range(len(smiles)))[0]
+
+
+def test_scaffolds_go_largest_first_and_stay_together() -> None:
+    assert by_scaffold(["b", "a", "a", "c", "a", "a", "a", "a", "a", "a"]).tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 0]
+    found = split_molecules(molecules([*RINGS, "C1CCC1C", "CCCC"]), "regression", "scaffold")
+    assert found.part.tolist() == [0] * 8 + [1] * 2 + [0, 2]
+    assert found.how == "scaffold"
+
+
+def test_without_room_for_scaffolds_it_is_random_and_said() -> None:
+    ring = molecules([f"{'C' * n}c1ccccc1" for n in range(1, 21)])
+    with pytest.raises(ValueError, match="got no molecule for"):
+        split_molecules(ring, "regression", "scaffold")
+    found = split_molecules(ring, "regression")
+    assert found.how == "random"
+    assert "split at random instead" in found.notes[0]
+    assert torch.bincount(found.part.long()).tolist() == [16, 2, 2]
+
+
+def test_random_keeps_spellings_together_and_spreads_classes() -> None:
+    twice = molecules([f"{'C' * n}O" for n in range(2, 22)] + [f"O{'C' * n}" for n in range(2, 22)])
+    part = at_random(twice, "regression", seed=3)
+    assert torch.equal(part[:20], part[20:])
+    assert not torch.equal(part, at_random(twice, "regression", seed=4))
+    rare = replace(twice, values=(torch.arange(40) % 4 == 0).double()[:, None], keys=tuple(map(str, range(40))))
+    assert lack(at_random(rare, "binary", seed=0), rare.values, "binary") == ""
+
+
+def test_a_given_split() -> None:
+    given = molecules([f"{'C' * n}O" for n in range(2, 22)])
+    words = ["Train"] * 16 + ["valid"] * 2 + ["test"] * 2
+    assert (
+        split_molecules(replace(given, part=tuple(words)), "regression").part.tolist() == [0] * 16 + [1] * 2 + [2] * 2
+    )
+    without = split_molecules(replace(given, part=("train",) * 18 + ("test",) * 2), "regression")
+    assert torch.bincount(without.part.long()).tolist() == [16, 2, 2]
+    assert "no row is called val" in without.notes[0]
+    leaking = replace(given, part=tuple(words), keys=("same",) * 20)
+    assert "1 molecules stand in more than one part" in split_molecules(leaking, "regression").notes[0]
+    with pytest.raises(ValueError, match="got 'tset' in line 19"):
+        split_molecules(replace(given, part=(*words[:-1], "tset")), "regression")
+
+
+def test_one_class_in_a_part_is_refused() -> None:
+    given = replace(
+        molecules([f"{'C' * n}O" for n in range(2, 22)], labels=True), part=("train",) * 18 + ("val", "test")
+    )
+    with pytest.raises(ValueError, match="one class only for val"):
+        split_molecules(given, "binary")

@@ -1,0 +1,72 @@
+"""Tables: columns, lines as an editor counts them, and files that are none."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from dgn.fitting.table import open_table
+
+
+def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('\ufeffsmiles,note\nCO,"two\nlines"\n\nCC,x\nC,a,b\nN\n')
+    table = open_table(path)
+    assert table.columns == ("smiles", "note")
+    assert [(row.line, row.values) for row in table.rows()] == [
+        (2, ["CO", "two\nlines"]), (5, ["CC", "x"]), (6, ["C", "a"]), (7, ["N", ""]),
+    ]  # fmt: skip
+    assert [bool(row.problem) for row in table.rows()] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
+def test_delimiters_are_found(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text(f"smiles{delimiter}y\nCO{delimiter}1\n")
+    assert next(open_table(path).rows()).values == ["CO", "1"]
+
+
+def test_packed_files_and_other_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"smiles,name\nCO,caf\xe9\n"))
+    value = next(open_table(path).rows()).values[1]
+    assert value.encode("utf-8", "surrogateescape") == b"caf\xe9"
+    path.write_bytes(gzip.compress(b"smiles,name\nCO,x\n" * 1000)[:-9])
+    with pytest.raises(ValueError, match="expected a whole gzip file"):
+        list(open_table(path).rows())
+
+
+def test_one_column_keeps_its_empty_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("smiles\nCO\n\nCC\n")
+    assert [row.values for row in open_table(path).rows()] == [["CO"], [""], ["CC"]]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pyarrow.table({"smiles": ["CO", None], "y": [1.5, 2.0]}), path)
+    assert [(row.line, row.values) for row in open_table(path).rows()] == [(1, ["CO", "1.5"]), (2, ["", "2.0"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("t.csv", "", "is the file empty"),
+        ("t.csv", "smiles,y\n", "got a header alone"),
+        ("t.csv", "smiles,y,y\nC,1,2\n", "'y' more than once"),
+        ("t.xlsx", "smiles\nC\n", "rename it"),
+        ("t.csv", 'smiles,y\n"C' + "C" * (1 << 21), "quote that is not closed"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        open_table(tmp_path / name)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="found no file"):
+        open_table(tmp_path / "none.csv")
