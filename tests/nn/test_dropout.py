@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dgn.nn.dropout import Dropout, draw_from
+from dgn.nn.dropout import Dropout, draw_from, draw_kept
 
 X = torch.rand(200, 50) + 1
 
@@ -61,3 +61,11 @@ def test_every_part_of_a_network_draws_from_one_generator():
     assert network[0].generator is network[1][0].generator is generator
     draw_from(network, None)
     assert network[0].generator is None
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.999])
+def test_kept_numbers_have_the_probability(p):
+    count = 400_000
+    kept = draw_kept(torch.Size([count, 1]), p, torch.Generator().manual_seed(0))
+    assert kept.shape == (count, 1)
+    assert abs(float(kept.double().mean()) - (1 - p)) < 5 * (p * (1 - p) / count) ** 0.5 + 2**-16

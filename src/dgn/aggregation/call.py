@@ -12,8 +12,8 @@ class Call(NamedTuple):
     """One aggregation as kernels see it; parts as in ``Messages``, edges in the order sorted by target.
 
     ``place`` says where the edge at each place of that order stands in the order sorted by source, whose edges of
-    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``rank``, on the CPU, says in which row the outputs of
-    each node are written and their gradients read; without it, in the row of the node.
+    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``rank``, on the CPU, says in which row the outputs
+    of each node are written and their gradients read; without it, in the row of the node.
     """
 
     source: Tensor | None
@@ -70,12 +70,15 @@ class Call(NamedTuple):
             like.new_empty(n if keep_average else 0, c, dtype=accumulator),
         )
 
-    def empty_gradients(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Space for the gradients of messages, of the source, of the target and of what stands for the node."""
+    def empty_gradients(self, cleared: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Space for the gradients of messages, of the source, of the target and of what stands for the node.
+
+        ``cleared``: that of messages is 0 where it must be.
+        """
         like, c = self.example, self.example.size(1)
         sources = 0 if self.source is None else self.source.size(0)
         # Kernels leave out padding, edges that no node receives; the gradient of a table reads them all.
-        edges = like.new_empty if self.table is None else like.new_zeros
+        edges = like.new_empty if self.table is None or not cleared else like.new_zeros
         return (
             edges(self.neighbor.size(0), c),
             like.new_empty(sources, c),

@@ -12,7 +12,7 @@ from dgn.aggregation.cpu_forward import aggregate_nodes
 from dgn.aggregation.lanes import WIDTH
 from dgn.threads import for_chunks
 
-SMALLEST = 256  # nodes in a piece of work
+SMALLEST = 1 << 19  # numbers of messages in a piece of work: below, handing it to a thread takes as long as doing it
 ROWS = 1024  # that are summed by kind in one go, whatever the number of threads
 
 
@@ -22,7 +22,7 @@ def forward(call: Call) -> Saved:
         return Saved(*(_narrow(part, call) for part in forward(_widen(call))))
     saved = Saved(*call.empty_outputs())
     arrays = *_arrays(call), _array(call.node, call), *(part.numpy() for part in saved)
-    for_chunks(lambda begin, end: aggregate_nodes(begin, end, *arrays), call.num_nodes, SMALLEST)
+    for_chunks(lambda begin, end: aggregate_nodes(begin, end, *arrays), call.num_nodes, _smallest(call))
     return saved
 
 
@@ -31,13 +31,14 @@ def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Te
     if call.example.size(1) < WIDTH:
         wide = backward(_widen(call), _wide(grad), Saved(*map(_wide, saved)))
         return _narrow(wide[0], call), _narrow(wide[1], call), _narrow(wide[2], call), _narrow(wide[3], call)
-    grads = edge_grad, source_grad, target_grad, node_grad = call.empty_gradients()
+    grads = edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
+    edge_grad[int(call.pointer[-1]) :] = 0  # padding, which stands behind all others
     place = call.order if call.source is None else call.place
     arrays = *_arrays(call), *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
-    for_chunks(lambda begin, end: gradient_of_messages(begin, end, *arrays), call.num_nodes, SMALLEST)
+    for_chunks(lambda begin, end: gradient_of_messages(begin, end, *arrays), call.num_nodes, _smallest(call))
     if call.source is not None:
         by_source = edge_grad.numpy(), call.source_pointer.numpy(), source_grad.numpy()
-        for_chunks(lambda begin, end: sum_segments(begin, end, *by_source), len(source_grad), SMALLEST)
+        for_chunks(lambda begin, end: sum_segments(begin, end, *by_source), len(source_grad), _smallest(call))
     return grads
 
 
@@ -49,6 +50,11 @@ def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor) -> Tens
     arrays = values.numpy(), place.numpy(), kind.numpy(), parts.numpy(), ROWS
     for_chunks(lambda begin, end: sum_kinds(begin, end, *arrays), len(parts), 4)
     return parts.sum(dim=0)
+
+
+def _smallest(call: Call) -> int:
+    """Nodes in a piece of work."""
+    return -(-SMALLEST * call.num_nodes // max(1, call.neighbor.size(0) * call.example.size(1)))
 
 
 def _arrays(call: Call) -> tuple[Any, ...]:

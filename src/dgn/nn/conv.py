@@ -13,7 +13,7 @@ from dgn.nn.arguments import check_arguments, check_edges
 from dgn.nn.cpu_conv import LinearMaps, Setting, convolve, is_whole
 from dgn.nn.dense import add_bias, multiply
 from dgn.nn.edges import EdgeTable
-from dgn.nn.grouped import group_by_degree, is_grouped, update_by_degree
+from dgn.nn.grouped import group_by_degree, is_grouped, scale_groups, update_by_degree
 from dgn.nn.inputs import read_bipartite, read_graph
 from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
 from dgn.nn.parameters import reset
@@ -111,7 +111,7 @@ class DGNConv(nn.Module):
     ) -> "Products":
         """The convolution up to its last sum, for those who go on with that sum themselves."""
         if self._is_whole(x, graph, weights):
-            return Products(self._whole(x, graph, weights, edge_attr)[:, None, None], None, None, self.update.bias)
+            return Products(self._whole(x, graph, weights, edge_attr)[:, None, None], None, None, x.new_empty(0))
         messages = self._messages(x, graph, edge_attr)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
@@ -151,11 +151,10 @@ class DGNConv(nn.Module):
         assert isinstance(message, MessageLinear)
         assert update.own is not None
         table, row = self._table(graph, edge_attr, x.dtype)
-        source, target = message.ends.flatten(0, 1).chunk(2)
-        own, scaled = update.own.flatten(0, 1), update.scaled.flatten(0, 1)
-        linear = LinearMaps(source, target, message.bias.flatten(), table, own, scaled)
+        ends, own, scaled = (matrix.flatten(0, 1) for matrix in (message.ends, update.own, update.scaled))
+        linear = LinearMaps(ends, message.bias.flatten(), table, own, scaled, update.bias.flatten())
         groups = None if self.scalers == ("identity",) else group_by_degree(graph)
-        scale = x.new_ones(1, 1) if groups is None else degree_scalers(groups.degree, self.scalers, self.delta, x.dtype)
+        scale = x.new_ones(1, 1) if groups is None else scale_groups(graph, self.scalers, self.delta, x.dtype)
         return convolve(x, linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors"))
 
     def _table(

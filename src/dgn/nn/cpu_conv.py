@@ -31,23 +31,23 @@ class Setting(NamedTuple):
 
 
 class LinearMaps(NamedTuple):
-    """The maps of a convolution; those of a message act on its source and its target.
+    """The maps of a convolution; of ``ends``, the upper half acts on the source of a message, the lower on its target.
 
     Shapes:
-        ``source`` and ``target`` [in, in], ``message_bias`` [in], ``table`` [R, in] or ``None``, ``own`` [out, in],
-        ``scaled`` [S * out, A * in].
+        ``ends`` [2 in, in], ``message_bias`` [in], ``table`` [R, in] or ``None``, ``own`` [out, in], ``scaled``
+        [S * out, A * in], ``bias`` [out].
     """
 
-    source: Tensor
-    target: Tensor
+    ends: Tensor
     message_bias: Tensor
     table: Tensor | None
     own: Tensor
     scaled: Tensor
+    bias: Tensor
 
 
 def convolve(x: Tensor, linear: LinearMaps, setting: Setting) -> Tensor:
-    r"""A convolution: :math:`y_i = \sum_s S_s(d_i) W_s \bigoplus_{(j,i)} (A x_j + B x_i + c_{ji} + b) + V x_i`.
+    r"""A convolution: :math:`y_i = \sum_s S_s(d_i) W_s \bigoplus_{(j,i)} (A x_j + B x_i + c_{ji} + b) + V x_i + b'`.
 
     Channels are filled up with zeros to a multiple of 16, at which products run up to half as fast again and kernels
     have no rest; what is aggregated is written in the order of degrees, in which it is multiplied.
@@ -69,11 +69,17 @@ def is_whole(x: Tensor, backend: Backend, graph: Graph, weights: Weights) -> boo
 
 def _fill(matrix: Tensor) -> Tensor:
     """Zeros behind the rows and columns of a matrix, up to a multiple of 16."""
-    return pad(matrix, (0, -matrix.size(1) % MULTIPLE, 0, -matrix.size(0) % MULTIPLE))
+    return pad(matrix, (0, -matrix.size(-1) % MULTIPLE, 0, -matrix.size(-2) % MULTIPLE))
 
 
 def _fill_rows(values: Tensor) -> Tensor:
-    return pad(values, (0, -values.size(-1) % MULTIPLE)) if values.size(-1) % MULTIPLE else values
+    width, rest = values.size(-1), -values.size(-1) % MULTIPLE
+    if rest == 0:
+        return values
+    wide = values.new_empty(*values.shape[:-1], width + rest)
+    wide[..., width:] = 0
+    wide[..., :width] = values
+    return wide
 
 
 def _fill_scaled(scaled: Tensor, scalers: int, width: int, aggregators: int) -> Tensor:
@@ -89,7 +95,8 @@ class _Convolve(torch.autograd.Function):
 
         linear, setting = LinearMaps(*given[:-1]), given[-1]
         out, bounds = linear.own.size(0), _bounds(x, setting)
-        of_source, of_target, of_own = (_fill(each) for each in (linear.source, linear.target, linear.own))
+        of_source, of_target = _fill(linear.ends.view(2, x.size(1), x.size(1)))
+        of_own = _fill(linear.own)
         wide = _fill_rows(x)
         source = wide @ of_source.T
         target = torch.addmm(_fill_rows(linear.message_bias), wide, of_target.T)
@@ -99,7 +106,7 @@ class _Convolve(torch.autograd.Function):
         scaled = _fill_scaled(linear.scaled, setting.scale.size(1), x.size(1), len(setting.plan))
         matrix = (setting.scale @ scaled.flatten(1)).view(len(setting.scale), *scaled.shape[1:])
         y = multiply_groups(saved.out.flatten(1), matrix, bounds)
-        own = wide @ of_own.T
+        own = torch.addmm(_fill_rows(linear.bias), wide, of_own.T)
         ctx.save_for_backward(wide, of_source, of_target, of_own, matrix)
         ctx.call, ctx.saved, ctx.setting, ctx.shape = call, saved, setting, (x.size(1), out)
         y = y if setting.groups is None else y.index_select(0, setting.groups.inverse)
@@ -131,12 +138,12 @@ class _Convolve(torch.autograd.Function):
         )
         return (
             of_x,
-            (source.T @ wide)[:width, :width],
-            (target.T @ wide)[:width, :width],
+            torch.stack([source.T @ wide, target.T @ wide])[:, :width, :width].reshape(-1, width),
             target.sum(dim=0)[:width],
             table,
             (grad.T @ wide)[:out, :width],
             scaled[:, :out, :, :width].reshape(-1, len(setting.plan) * width),
+            grad.sum(dim=0)[:out],
             None,
         )
 

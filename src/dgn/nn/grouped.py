@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 
 from dgn.aggregation import degree_scalers
 from dgn.graph import Graph
+from dgn.nn.products import scaler_key
 
 SMALLEST_GROUP = 64  # nodes of one degree, on average: below, many small products cost more than they save
 MULTIPLE = 16  # products whose result is a multiple of this wide run up to half as fast again
@@ -46,6 +47,13 @@ def group_by_degree(graph: Graph) -> Groups:
     return groups
 
 
+def scale_groups(graph: Graph, scalers: tuple[str, ...], delta: float, dtype: torch.dtype) -> Tensor:
+    """The scalers of each degree of a graph, [D, S], made once."""
+    degree, name = group_by_degree(graph).degree, scaler_key(scalers, delta, dtype)
+    scale: Tensor = graph.once(f"groups {name}", lambda: degree_scalers(degree, scalers, delta, dtype))
+    return scale
+
+
 def is_grouped(x: Tensor, towers: int, scalers: int, graph: Graph) -> bool:
     """Whether :func:`update_by_degree` pays: on the CPU, several scalers, and many nodes of each degree."""
     tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
@@ -66,7 +74,7 @@ def update_by_degree(
         ``aggregated`` [N, in], ``weight`` [S * out, in]; returns [N, out].
     """
     groups = group_by_degree(graph)
-    scale = degree_scalers(groups.degree, scalers, delta, aggregated.dtype)
+    scale = scale_groups(graph, scalers, delta, aggregated.dtype)
     by_scaler = weight.view(len(scalers), -1, weight.size(1))
     out: Tensor = _Update.apply(aggregated, by_scaler, scale, *groups)  # type: ignore[no-untyped-call]
     return out

@@ -11,7 +11,8 @@ class Products(NamedTuple):
     """A convolution before its last sum over scalers: what :func:`combine` adds up.
 
     Shapes:
-        ``every`` [N, T, S, out / T], ``own`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias`` [T, out / T].
+        ``every`` [N, T, S, out / T], ``own`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias`` [T, out / T],
+        or no numbers where it was added before.
     """
 
     every: Tensor
@@ -30,5 +31,5 @@ def combine(products: Products) -> Tensor:
     every, own, scale, bias = products
     scaled = every if scale is None else every * scale[:, None, :, None]
     summed = scaled[:, :, 0] if scaled.size(2) == 1 else scaled.sum(dim=2)
-    out = (summed + bias.to(every.dtype)).flatten(1)
+    out = (summed + bias.to(every.dtype) if bias.numel() else summed).flatten(1)
     return out if own is None else out + own
