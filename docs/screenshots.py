@@ -1,6 +1,7 @@
 """Draw the pictures of drawing.md into docs/figures, the page in headless Chromium: ``python docs/screenshots.py``.
 
-Needs RDKit, selenium, chromium and chromedriver.
+Needs RDKit, selenium, chromium and chromedriver. The attribution is drawn by ``dgn draw`` with a model: ``dgn fit
+logp.csv --members 2 --epochs 40 --split random`` on RDKit's log P of the first 600 molecules of Tox21.
 """
 
 import shutil

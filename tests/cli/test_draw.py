@@ -2,9 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 from typer.testing import Result
+
+from dgn.data import add_directions
+from dgn.data.molecules import pack_smiles
+from dgn.fitting.columns import Target
+from dgn.nn import ATOM_SIZES, BOND_SIZES
+from dgn.training.build import Inputs, build_for_inputs
+from dgn.training.experiment import Experiment
+from dgn.training.settings import DataSettings, NetworkSettings
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 
@@ -29,6 +40,9 @@ def test_a_page_takes_many_molecules(dgn: Callable[..., Result]) -> None:
         (["CC", "--out", "a.jpg"], "a.jpg: expected a picture called .svg or .png, got .jpg"),
         (["CC", "--html", "a.txt"], "a.txt: expected a page called .html, got .txt"),
         (["CC"], "out: expected --out picture.svg, --html page.html or both, got neither"),
+        (["CC", "--html", "a.html", "--model", "m"], "model: expected --out picture.svg beside it"),
+        (["CC", "--out", "a.svg", "--target", "y"], "target: expected --model, whose prediction it names"),
+        (["CC", "--out", "a.svg", "--model", "m"], "m: expected the folder of a model"),
         (["CC", "CO", "--out", "a.svg"], "out: expected one graph for a picture, got 2"),
     ],
 )
@@ -38,3 +52,28 @@ def test_errors_are_one_line(dgn: Callable[..., Result], words: list[str], messa
     assert message in result.output
     assert result.output.count("\n") == 1
     assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(("task", "name"), [("regression", "y"), ("multi-label", "log-odds of y")])
+def test_a_model_is_explained_in_its_units(
+    dgn: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, task: str, name: str
+) -> None:
+    settings = NetworkSettings(hidden=8, layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
+    experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
+    networks = [build_for_inputs(settings, Inputs(ATOM_SIZES, BOND_SIZES, 2)).eval() for _ in range(2)]
+    model = SimpleNamespace(
+        task=task, targets=(Target("x"), Target("y")), experiment=experiment, scale=torch.tensor([1.0, 10.0]),
+        center=torch.tensor([0.0, 5.0]), ensemble=SimpleNamespace(networks=networks),
+    )  # fmt: skip
+    monkeypatch.setattr("dgn.fitting.model.load_model", lambda *_: model)
+    drawn: list[Any] = []
+    monkeypatch.setattr("dgn.drawing.highlight.draw_attribution", lambda *given: drawn.append(given))
+    result = dgn("draw", "CCO", "--model", "folder", "--target", "y", "--out", "why.svg")
+    assert result.exit_code == 0, result.output
+    smiles, shares, path, told = drawn[0]
+    assert (smiles, path, told) == ("CCO", Path("why.svg"), name)
+    data = add_directions(pack_smiles(["CCO"]), k=1)[0]
+    said = torch.stack([network(data)[0, 1] for network in networks]).mean().item()
+    assert shares.prediction == pytest.approx(5 + 10 * said if task == "regression" else said, abs=1e-4)
+    missing = dgn("draw", "CCO", "--model", "folder", "--target", "z", "--out", "why.svg")
+    assert "target: expected one of 'x', 'y', got 'z'" in missing.output

@@ -33,10 +33,19 @@ def command(
     graph: Annotated[
         int | None, typer.Option(help="Which graph of a file of many, from 0.", min=0, show_default="the first")
     ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Folder that 'dgn fit' wrote: draw which atoms and bonds its prediction rests on."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Which prediction of --model, by its column.", show_default="the first")
+    ] = None,
 ) -> None:
     """Draw atoms coloured by an eigenvector, bonds as arrows of its field, B_av, B_dx and the spectrum.
 
     With --html the field can be turned, distorted and hardened, and its effect on a signal be seen.
+
+    With --model the picture shows instead what raised and what lowered a prediction for the molecule.
     """
     from dgn.drawing.page import write_page
     from dgn.drawing.picture import check_picture, draw_picture
@@ -44,15 +53,46 @@ def command(
 
     if out is None and html is None:
         raise ValueError("out: expected --out picture.svg, --html page.html or both, got neither; name a file")
+    if out is None and model is not None:
+        raise ValueError("model: expected --out picture.svg beside it, got none; name the picture")
     if out is not None:
         check_picture(out)
         if len(given) > 1:
             raise ValueError(f"out: expected one graph for a picture, got {len(given)}; draw each, or take --html")
+    if target is not None and model is None:
+        raise ValueError(f"target: expected --model, whose prediction it names, got {target!r} alone; add the model")
     kind = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
     scenes = [read_scene(one, graph) for one in given]
-    if out is not None:
+    if out is not None and model is not None:
+        _explain(given[0], model, target, out)
+    elif out is not None:
         draw_picture(scenes[0], out, k, kind)
     if html is not None:
         write_page(scenes, html, k, kind)
     written = " and ".join(str(path) for path in (out, html) if path is not None)
     Console().print(f"drawn: {written}", soft_wrap=True, highlight=False)
+
+
+def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
+    """Draw what the prediction of a fitted ensemble rests on: numbers in their units, classes as log-odds."""
+    from dgn.data.directions import add_directions
+    from dgn.data.molecules import pack_smiles
+    from dgn.drawing.attribution import attribute, average
+    from dgn.drawing.highlight import draw_attribution
+    from dgn.fitting.model import load_model
+    from dgn.graph.checks import check_option
+
+    loaded = load_model(folder, "cpu")
+    names = tuple(each.name for each in loaded.targets)
+    name = names[0] if target is None else target
+    check_option("target", name, names)
+    column, experiment = names.index(name), loaded.experiment
+    graphs = pack_smiles([smiles])
+    if experiment.num_directions:
+        graphs = add_directions(graphs, experiment.num_directions, experiment.data.normalization)
+    shares = [attribute(network, graphs[0], column) for network in loaded.ensemble.networks]
+    if loaded.task == "regression":
+        found = average(shares, float(loaded.scale[column]), float(loaded.center[column]))
+        draw_attribution(smiles, found, out, name)
+    else:
+        draw_attribution(smiles, average(shares), out, f"log-odds of {name}")
