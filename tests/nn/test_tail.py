@@ -8,9 +8,9 @@ import sys
 import pytest
 import torch
 
-from dgn.nn.products import Products
 from dgn.nn.dropout import Dropout
 from dgn.nn.norm import BatchNorm
+from dgn.nn.products import Products
 from dgn.nn.tail import finish, finish_fused
 
 interpreted = os.environ.get("TRITON_INTERPRET") == "1"
