@@ -16,6 +16,12 @@ def test_unreadable_smiles_are_said_and_the_others_kept() -> None:
     assert found.graphs.checksum() == expected.checksum()
 
 
+def test_spellings_of_a_molecule_give_the_same() -> None:
+    one, other, mirrored = featurize(["C[C@H](N)O", "O[C@@H](N)C", "C[C@@H](N)O"]).graphs.nodes["x"].view(3, 4, 9)
+    assert sorted(one.tolist()) == sorted(other.tolist()) != sorted(mirrored.tolist())
+    assert one[1, 1] in (1, 2)
+
+
 @pytest.mark.slow
 def test_processes_give_the_same_in_the_same_order() -> None:
     here, there = (list(featurize_chunks(CHUNKS, workers)) for workers in (0, 1))

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from rdkit import Chem
 
 from dgn.data.molecules import pack_smiles
 from dgn.fitting.fit import Fitted
 from dgn.fitting.folder import check_free
 from dgn.fitting.model import load_model
+from dgn.fitting.predict import predict_smiles
 
 GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
 
@@ -41,6 +43,15 @@ def test_reading_it_again_predicts_the_same(fitted: tuple[Fitted, Path]) -> None
     assert torch.equal(one.mean, other.mean)
     assert torch.equal(one.spread, other.spread)
     assert (one.spread > 0).all()
+
+
+def test_spelling_does_not_matter(fitted: tuple[Fitted, Path]) -> None:
+    spellings = ["C[C@H](N)CCc1ccncc1/C=C/F", "F/C=C/c1cnccc1CC[C@H](C)N", "N[C@H](C)CCc1ccncc1/C=C/F"]
+    first, second, mirrored = predict_smiles(fitted[0].model, spellings)[0].mean[:, 0].tolist()
+    same = [Chem.CanonSmiles(one) for one in spellings]
+    assert (same[0] == same[1], same[0] == same[2]) == (True, False)
+    assert first == pytest.approx(second, rel=1e-5)
+    assert abs(first - mirrored) > 1e-4
 
 
 def test_a_molecule_is_not_disturbed_by_its_neighbours(fitted: tuple[Fitted, Path]) -> None:

@@ -66,9 +66,10 @@ def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
     ends: list[int] = []
     node_count, edge_count = [0], [0]
     for molecule in molecules:
-        for atom in molecule.GetAtoms():
+        # By number: RDKit's own iterators take twice the time.
+        for atom in map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())):
             atoms += _atom_features(atom)
-        for bond in molecule.GetBonds():
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
             i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
             ends += (i, j, j, i)
             bonds += _bond_features(bond) * 2
