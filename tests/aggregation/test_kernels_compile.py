@@ -14,6 +14,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from dgn.aggregation import gpu_backward, gpu_forward, make_plan
+from dgn.graph.sums import sum_segments
 
 NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", "dx2"]
 POINTERS = {
@@ -45,5 +46,5 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
         "HAS_SELF": plan.has_self, "SAVE": True, "ACC": tl.float64 if dtype == "fp64" else tl.float32,
         "BLOCK_E": 8, "BLOCK_C": 64,
     }  # fmt: skip
-    for kernel in (gpu_forward.aggregate_nodes, gpu_backward.gradient_of_messages, gpu_backward.sum_segments):
+    for kernel in (gpu_forward.aggregate_nodes, gpu_backward.gradient_of_messages, sum_segments):
         assert compiled_size(kernel, dtype, constants) > 0
