@@ -92,6 +92,11 @@ def test_unreadable_smiles_are_warned_of(regressor: "dgn.DGNRegressor", numbers:
         dgn.DGNRegressor(**{**QUICK, "epochs": 1}).fit(smiles, y)
 
 
+def test_an_unreadable_molecule_has_no_class(classifier: "dgn.DGNClassifier") -> None:
+    with pytest.warns(UserWarning, match="places 0"), pytest.raises(ValueError, match="got others"):
+        classifier.predict(["C("])
+
+
 def test_wrong_input_is_refused() -> None:
     model = dgn.DGNRegressor(**QUICK)
     with pytest.raises(TypeError, match="put it into a list"):

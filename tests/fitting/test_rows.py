@@ -45,6 +45,17 @@ def test_gaps_in_several_labels_are_kept(make_table: Callable[..., Path]) -> Non
     assert data.problems == (Problem("some of the values missing", "kept", (2, 3, 4)),)
 
 
+def test_guessed_columns_of_one_value_are_left_out_and_said(make_table: Callable[..., Path]) -> None:
+    rows = [(smiles, 0, n % 2, n % 3 // 2) for smiles, n in PLAIN]
+    table = open_table(make_table(rows, ("smiles", "none", "a", "b")))
+    data = read_table(table)
+    assert [target.name for target in data.targets] == ["a", "b"]
+    assert data.notes == ("columns with one value only, left out: none",)
+    assert data.molecules.values[:4].tolist() == [[0, 1], [1, 0], [0, 0], [1, 1]]
+    with pytest.raises(ValueError, match="target 'none': expected at least two different values, got 0"):
+        read_table(table, targets=["none", "a"])
+
+
 def test_too_few_molecules_are_refused(make_table: Callable[..., Path]) -> None:
     with pytest.raises(ValueError, match="expected at least 10 molecules with targets, got 5 in 6 rows"):
         read_table(open_table(make_table([*PLAIN[:5], ("C(", 1)])))

@@ -101,6 +101,7 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
         f"{data.rows} rows, {len(data.molecules.smiles)} molecules to use; split by {how}: "
         f"{counts[0]} train, {counts[1]} val, {counts[2]} test",
         *map(str, data.problems),
+        *data.notes,
         *parts.notes,
     ]
     for line in lines:

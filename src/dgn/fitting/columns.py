@@ -80,6 +80,15 @@ def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], sm
     raise ValueError(f"target: expected to know the column to predict, {wanted}; name it with --target")
 
 
+def is_constant(column: Sequence[str]) -> bool:
+    """Whether a column has fewer than two different values.
+
+    >>> is_constant(["1", "1.0", ""]), is_constant(["1", "0"])
+    (True, False)
+    """
+    return len(_distinct(column)) < 2
+
+
 def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -> tuple[Task, list[Target]]:
     """What is to be done with the columns to predict, and the classes of each: guessed from all their values."""
     if task is not None:

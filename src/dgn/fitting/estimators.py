@@ -172,15 +172,33 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
         return np.stack([1 - positive, positive], axis=1)
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
-        """The more probable class of each molecule."""
-        found: Array = self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
+        """The more probable class of each molecule; one that cannot be read has none and is refused."""
+        positive = self.predict_proba(X)[:, 1]
+        if np.isnan(positive).any():
+            raise ValueError("X: expected SMILES that RDKit can read, got others; predict_proba gives NaN for them")
+        found: Array = self.classes_[(positive > 0.5).astype(int)]
         return found
 
     def _restore(self, model: Model) -> None:
         names = model.targets[0].classes
         assert names is not None
-        numbers = all(name.lstrip("-").isdecimal() for name in names)
-        self.classes_ = np.array([int(name) for name in names] if numbers else list(names))
+        self.classes_ = _labels(names)
+
+
+def _labels(names: tuple[str, str]) -> Array:
+    """Labels as they were before they were spelled.
+
+    >>> _labels(("0", "1")).dtype.kind, _labels(("False", "True")).dtype.kind, _labels(("no", "yes")).dtype.kind
+    ('i', 'b', 'U')
+    """
+    if names == ("False", "True"):
+        return np.array([False, True])
+    for kind in (int, float):
+        try:
+            return np.array([kind(name) for name in names])
+        except ValueError:
+            continue
+    return np.array(names)
 
 
 def _texts(smiles: Any) -> list[str]:

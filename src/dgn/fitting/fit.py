@@ -62,7 +62,7 @@ def fit_table(
     about = {
         "rows": data.rows,
         "split": split.how,
-        "notes": list(split.notes),
+        "notes": [*data.notes, *split.notes],
         "problems": [{"what": one.what, "done": one.done, "lines": list(one.lines)} for one in data.problems],
     }
     fitted = fit_molecules(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
-from dgn.fitting.columns import Target, Task, find_smiles, find_targets, read_targets, read_value
+from dgn.fitting.columns import Target, Task, find_smiles, find_targets, is_constant, read_targets, read_value
 from dgn.fitting.featurize import featurize, parse
 from dgn.fitting.table import Row, Table
 
@@ -63,6 +63,7 @@ class TableData:
     rows: int
     molecules: Molecules
     problems: tuple[Problem, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
 
 
 def read_table(
@@ -87,14 +88,18 @@ def read_table(
     ragged = Problem("not as many values as columns", "left out", tuple(row.line for row in rows if row.problem))
     whole = [row for row in rows if not row.problem]
     columns = {name: [row.values[number + 1] for row in whole] for number, name in enumerate(names)}
-    kind, found = read_targets(columns, task)
-    values, odd = _values(whole, found)
+    varied = {name: values for name, values in columns.items() if not is_constant(values)}
+    left = [] if targets or not varied else [name for name in names if name not in varied]
+    kind, found = read_targets(varied if left else columns, task)
+    places = [number for number, name in enumerate(names) if name not in left]
+    values, odd = _values(whole, places, found)
     molecules, problems = read_molecules(
         [row.values[0] for row in whole], values, [row.line for row in whole],
         [row.values[-1] for row in whole] if split else None,
     )  # fmt: skip
     told = [problem for problem in (ragged, odd, *problems) if problem.lines]
-    return TableData(smiles, kind, tuple(found), len(rows), molecules, tuple(told))
+    notes = (f"columns with one value only, left out: {', '.join(left)}",) if left else ()
+    return TableData(smiles, kind, tuple(found), len(rows), molecules, tuple(told), notes)
 
 
 def read_molecules(
@@ -190,11 +195,12 @@ def _differ(values: Tensor) -> bool:
     return bool((high > low).any())
 
 
-def _values(rows: Sequence[Row], targets: Sequence[Target]) -> tuple[Tensor, Problem]:
+def _values(rows: Sequence[Row], places: Sequence[int], targets: Sequence[Target]) -> tuple[Tensor, Problem]:
     """Targets as numbers [R, T], and the lines whose values cannot be understood."""
     odd, values = [], []
     for row in rows:
-        read = [read_value(text, target.classes) for text, target in zip(row.values[1:], targets, strict=False)]
+        pairs = zip(places, targets, strict=True)
+        read = [read_value(row.values[place + 1], target.classes) for place, target in pairs]
         if None in read:
             odd.append(row.line)
         values.append([math.nan if value is None else value for value in read])

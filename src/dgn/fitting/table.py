@@ -10,7 +10,6 @@ from typing import IO, Any, NamedTuple, TypeVar
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
 DELIMITERS = ",\t;|"
 Found = TypeVar("Found")
-LARGEST = 1 << 20  # characters of one value: more is a quote that was never closed
 
 
 class Row(NamedTuple):
@@ -93,7 +92,6 @@ def _csv_rows(table: Table) -> Iterator[Row]:
 
 
 def _reader(file: IO[str], delimiter: str) -> Any:
-    csv.field_size_limit(LARGEST)
     return csv.reader(file, delimiter=delimiter)
 
 
