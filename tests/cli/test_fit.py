@@ -60,6 +60,12 @@ def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     assert Path("p.csv").read_text().splitlines()[0].endswith("a_probability,a_spread,b_probability,b_spread,problem")
 
 
+def test_a_column_without_a_test_part_is_no_split(dgn: Any) -> None:
+    done = dgn("fit", write("t.csv", [f"{row},train" for row in chains()], "smiles,y,split"), *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "split by random" in done.output
+
+
 @pytest.mark.parametrize(
     ("rows", "header", "options", "message"),
     [

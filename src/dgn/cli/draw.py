@@ -76,9 +76,9 @@ def command(
 def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
     """Draw what the prediction of a fitted ensemble rests on: numbers in their units, classes as log-odds."""
     from dgn.data.directions import add_directions
-    from dgn.data.molecules import pack_smiles
     from dgn.drawing.attribution import attribute, average
     from dgn.drawing.highlight import draw_attribution
+    from dgn.fitting.featurize import featurize
     from dgn.fitting.model import load_model
     from dgn.graph.checks import check_option
 
@@ -87,7 +87,9 @@ def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
     name = names[0] if target is None else target
     check_option("target", name, names)
     column, experiment = names.index(name), loaded.experiment
-    graphs = pack_smiles([smiles])
+    graphs, problems = featurize([smiles])  # as the model was fitted, which is not quite as OGB has it
+    if problems[0]:
+        raise ValueError(f"smiles: expected a molecule that RDKit can read, got {smiles!r}; check its spelling")
     if experiment.num_directions:
         graphs = add_directions(graphs, experiment.num_directions, experiment.data.normalization)
     shares = [attribute(network, graphs[0], column) for network in loaded.ensemble.networks]

@@ -68,7 +68,7 @@ def command(
 
 
 def split_column(table: "Table", split: str | None) -> str | None:
-    """The column that holds the split, if one does: the one named, or one called so with such words in it."""
+    """The column that holds the split, if one does: the one named, or one called so with train and test in it."""
     from dgn.fitting.split import SPLIT_NAMES, WORDS
     from dgn.graph.checks import check_option
 
@@ -79,8 +79,8 @@ def split_column(table: "Table", split: str | None) -> str | None:
         return split
     for name in (name for name in table.columns if name.lower() in SPLIT_NAMES):
         place = table.place(name)
-        rows = [row.values[place].strip().lower() for row, _ in zip(table.rows(), range(200), strict=False)]
-        if all(word in WORDS for word in rows):
+        words = {row.values[place].strip().lower() for row in table.rows()}
+        if words <= WORDS.keys() and {WORDS[word] for word in words} >= {0, 2}:
             return name
     return None
 
