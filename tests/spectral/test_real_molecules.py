@@ -1,6 +1,7 @@
 """Directions of every molecule of two benchmarks against numpy, component by component."""
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,8 @@ def test_eigenvalues_and_eigenspaces_equal_those_of_numpy(molecules: Molecules) 
     assert count == component.max() + 1 == len(np.unique(label * n_nodes + component))  # the same partition
     nodes_of = np.split(np.argsort(component, kind="stable"), np.bincount(component).cumsum()[:-1])
     rows = bonds.tocsr()
-    for number, nodes in enumerate(nodes_of):
+    # A fifth of them; benchmarks/molecule_spectra.py compares all.
+    for number, nodes in islice(enumerate(nodes_of), None, None, 5):
         n = len(nodes)
         m = min(K, n - 1)
         assert np.isnan(values[number, m:]).all()
