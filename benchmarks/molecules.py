@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,9 @@ def run_chemprop(data: TableData, split: Split, seed: int, asked: Any) -> Array:
         words += ["-t", task, "--splits-column", "split", "-o", folder / "out", "--pytorch-seed", seed, "-q"]
         words += ["--accelerator", "cpu" if asked.device == "cpu" else "auto"]
         words += [] if asked.epochs is None else ["--epochs", asked.epochs]
-        subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True)
+        done = subprocess.run([str(word) for word in words], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"chemprop: expected it to end well, got {done.stderr[-2000:]}")
         with next(iter(sorted(folder.glob("out/**/test_predictions.csv")))).open(newline="") as file:
             said = list(csv.DictReader(file))
     held = [one for one, part in zip(data.molecules.smiles, split.part.tolist(), strict=True) if part == 2]
@@ -127,6 +130,16 @@ def first_rows(path: Path, rows: int | None, folder: Path) -> Path:
     return folder / "some.csv"
 
 
+def for_all(data: TableData) -> TableData:
+    """Without the molecules that RDKit refuses for their valences: chemprop stops at the first of them."""
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        sound = [number for number, one in enumerate(data.molecules.smiles) if Chem.MolFromSmiles(one) is not None]
+    print(f"{len(data.molecules.smiles) - len(sound)} molecules left out, whose valences RDKit refuses")
+    return replace(data, molecules=take(data.molecules, torch.tensor(sound)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
@@ -144,7 +157,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         column = None if asked.split in ("scaffold", "random") else asked.split
         opened = open_table(first_rows(asked.table, asked.rows, Path(folder)))
-        data = read_table(opened, targets=asked.target, split=column)
+        data = for_all(read_table(opened, targets=asked.target, split=column))
     split = split_molecules(data.molecules, data.task, None if column else asked.split)
     counts = torch.bincount(split.part.long()).tolist()
     print(f"{asked.table.name}: {data.task}, {len(data.targets)} targets; {asked.split} split {counts}")
