@@ -35,6 +35,7 @@ class DGN(nn.Module):
     The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`. Weights of the field are computed once per
     call and shared by all layers.
 
+    >>> import torch
     >>> from torch_geometric.data import Data
     >>> net = DGN(nn.Linear(3, 16), 16, targets=1, aggregators=["mean", "av1"], num_layers=2)
     >>> data = Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
