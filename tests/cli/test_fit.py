@@ -47,12 +47,16 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
 
 def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     rows = [
-        f"{'C' * (n + 1)}O,{n % 2},{'' if n % 5 == 0 else n % 3 // 2},{part}"
+        f"{'C' * (n + 1)}O,{['no', 'yes'][n % 2]},{'' if n % 5 == 0 else n % 3 // 2},{part}"
         for n, part in enumerate(["train"] * 16 + ["val"] * 4 + ["test"] * 4)
     ]
-    done = dgn("fit", write("tox.csv", rows, "smiles,a,b,split"), *QUICK, "--out", "m")
+    done = dgn(
+        "fit", write("tox.csv", rows, "smiles,a,b,split"), *QUICK, "--out", "m", "--target", "a", "--target", "b"
+    )
     assert done.exit_code == 0, done.output
     assert "multi-label: a, b" in done.output
+    assert "a: 1 is yes" in done.output
+    assert "b: 1 is" not in done.output
     assert "split by column split: 16 train, 4 val, 4 test" in done.output
     assert "some of the values missing; kept" in done.output
     assert Path("m/roc.png").exists()

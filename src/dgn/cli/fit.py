@@ -94,9 +94,9 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
         f"SMILES: column {data.smiles}",
         f"{data.task}: {names}",
         *(
-            f"  {each.name}: 0 is {each.classes[0]}, 1 is {each.classes[1]}"
-            for each in data.targets[:1]
-            if each.classes
+            f"  {each.name}: 1 is {each.classes[1]}"
+            for each in data.targets
+            if each.classes and each.classes != ("0", "1")
         ),
         f"{data.rows} rows, {len(data.molecules.smiles)} molecules to use; split by {how}: "
         f"{counts[0]} train, {counts[1]} val, {counts[2]} test",

@@ -41,7 +41,13 @@ def draw_roc(model: Model, truth: Tensor, prediction: Prediction, path: Path) ->
         y, p = truth[known, number].numpy(), prediction.mean[known, number].numpy()
         if len(set(y.tolist())) == 2:
             false, true, _ = roc_curve(y, p)
-            axes.plot(false, true, linewidth=1.3, label=f"{target.name}: {roc_auc_score(y, p):.3f}")
+            axes.plot(
+                false,
+                true,
+                linewidth=1.3,
+                linestyle="-" if number < 10 else ":",
+                label=f"{target.name}: {roc_auc_score(y, p):.3f}",
+            )
     axes.set_xlabel("share of negatives called positive")
     axes.set_ylabel("share of positives found")
     axes.set_title("held-out molecules, area under the curve", fontsize=9)
