@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from selenium import webdriver
-
 from dgn.drawing.page import write_page
 from dgn.drawing.picture import draw_picture
 from dgn.drawing.sources import read_scene
@@ -26,6 +24,8 @@ SETTLED = "setTimeout(arguments[0], 400)"  # the summary is written when the con
 
 
 def open_browser() -> Any:
+    from selenium import webdriver
+
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
