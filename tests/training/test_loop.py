@@ -279,7 +279,7 @@ def test_tf32_lasts_as_long_as_training(before):
 
 
 def test_a_field_that_is_given_needs_no_eigenvectors(monkeypatch):
-    monkeypatch.setattr("dgn.training.material.add_directions", lambda *_, **__: pytest.fail("not asked for"))
+    monkeypatch.setattr("dgn.data.benchmarks.add_directions", lambda *_, **__: pytest.fail("not asked for"))
     given = make_benchmark("regression", coordinates=True)
     expected = train(make_experiment(), make_benchmark(), [0], device="cpu")
     assert without_seconds(train(make_experiment(), given, [0], device="cpu")) == without_seconds(expected)

@@ -126,11 +126,11 @@ def table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
     assert call.table is not None
     if call.row is None and call.source is None:
         return edge_grad
+    place = call.order if call.source is None else call.place
     if call.row is not None and edge_grad.is_cuda and call.table.size(0) <= FEW_KINDS:
         from dgn.graph.sums import sum_by_kind
 
-        return sum_by_kind(edge_grad, call.row, call.table.size(0), call.order if call.source is None else call.place)
-    place = call.order if call.source is None else call.place
+        return sum_by_kind(edge_grad, call.row, call.table.size(0), place)
     if call.row is not None and backend == "cpu" and call.table.size(0) <= LARGEST_ONE_HOT:
         return _kernel(backend).sum_by_kind(edge_grad, call.row, call.table.size(0), place)  # type: ignore[no-any-return]
     place = place.long()

@@ -7,6 +7,11 @@ import torch.distributed as distributed
 from torch import Tensor, nn
 
 
+def trains_together() -> bool:
+    """Whether several processes share the work of each step."""
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+
 class BatchNorm(nn.BatchNorm1d):
     r"""Batch norm whose statistics leave out padding, and span all processes that train together.
 
@@ -21,7 +26,7 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, input: Tensor, real: Tensor | None = None) -> Tensor:  # noqa: A002, the name of the parent class
-        together = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+        together = trains_together()
         if not self.training or (real is None and not together):
             return super().forward(input)
         rows = torch.ones_like(input[:, :1]) if real is None else real.to(input.dtype)

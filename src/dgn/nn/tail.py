@@ -4,11 +4,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-import torch.distributed as distributed
 from torch import Tensor
 
 from dgn.nn.dropout import Dropout
-from dgn.nn.norm import BatchNorm
+from dgn.nn.norm import BatchNorm, trains_together
 from dgn.nn.products import Products, combine
 
 
@@ -26,7 +25,7 @@ def finish(
     .. math:: \text{dropout}\Big(r_i + \text{relu}\Big(\text{norm}\Big(s_i \big(\textstyle\sum_s S_s y_{is} +
         y_i^{own} + b\big)\Big)\Big)\Big)
 
-    ``size`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is two kernels each way.
+    ``size`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is three kernels each way.
 
     Shapes:
         ``products`` see :class:`Products`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
@@ -43,11 +42,10 @@ def finish(
 
 def is_fused(every: Tensor, norm: BatchNorm) -> bool:
     """Whether the kernels can do it: in training, in one process, in single precision, on a GPU."""
-    together = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
     usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
     tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(every.device.type)
     there = every.is_cuda and every.dtype == torch.float32 and every.numel() > 0 and find_spec("triton") is not None
-    return usual and there and not together and not tracing
+    return usual and there and not tracing and not trains_together()
 
 
 def finish_fused(

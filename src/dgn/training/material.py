@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import average_log_degree, degree_scalers, make_plan
-from dgn.data.benchmarks import Benchmark
-from dgn.data.directions import add_directions
+from dgn.data.benchmarks import Benchmark, with_directions
 from dgn.data.packed import PackedGraphs
-from dgn.data.places import default_root
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
 from dgn.training.augment import is_active
@@ -84,4 +82,4 @@ def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
         return graphs
     if "field" in graphs.edges and graphs.edges["field"].size(1) >= wanted:
         return graphs
-    return add_directions(graphs, wanted, experiment.data.normalization, cache=default_root() / "directions")
+    return with_directions(benchmark, wanted, experiment.data.normalization).graphs
