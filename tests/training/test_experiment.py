@@ -10,6 +10,8 @@ import dgn
 from dgn.training.experiment import Experiment, experiment_names, load_experiment, read_experiment
 from dgn.training.settings import DataSettings, NetworkSettings, Published, TrainingSettings
 
+KINDS = ("simple", "complex", "complex-e")  # of table 1
+OURS = ("muv", "tox21")  # not in the paper
 SMALL = {"name": "small", "data": {"dataset": "digits"}, "network": {"hidden": 8, "aggregators": ["mean", "dx2"]}}
 
 
@@ -21,7 +23,7 @@ def test_every_shipped_experiment_loads_under_its_name_and_survives_yaml(name: s
     assert read_experiment(yaml.safe_load(experiment.to_yaml())) == experiment
 
 
-@pytest.mark.parametrize("name", [name for name in experiment_names() if name.count("/") == 2])
+@pytest.mark.parametrize("name", [name for name in experiment_names() if name.split("/")[-2] in KINDS])
 def test_the_name_of_a_fair_experiment_says_what_it_is(name: str) -> None:
     _, kind, row = name.split("/")
     experiment = load_experiment(name)
@@ -29,21 +31,20 @@ def test_the_name_of_a_fair_experiment_says_what_it_is(name: str) -> None:
     positions = [f"pos{k}" for k in range(1, network.positional + 1)]
     assert "-".join([*network.aggregators, *positions]) == row
     assert kind == f"{network.message}{'' if network.edge_dim is None else '-e'}"
-    assert published is not None
-    assert published.table == "table1"
+    assert (published is not None and published.table == "table1") == (experiment.data.dataset not in OURS)
 
 
 def test_both_tables_are_complete() -> None:
     names = experiment_names()
     cells = {"zinc": 24, "pattern": 16, "cifar10": 6, "molhiv": 8, "molpcba": 12}
     for dataset, count in cells.items():
-        assert sum(name.startswith(f"{dataset}/") and name.count("/") == 2 for name in names) == count
+        assert sum(name.split("/")[0] == dataset and name.split("/")[1] in KINDS for name in names) == count
         assert f"{dataset}/tuned" in names
     assert {"zinc/tuned-no-edges", "cifar10/tuned-no-edges"} < set(names)
     assert {"digits/mean", "digits/av", "digits/dx", "digits/dx-signed"} < set(names)
 
 
-@pytest.mark.parametrize("name", [name for name in experiment_names() if not name.startswith("digits/")])
+@pytest.mark.parametrize("name", [name for name in experiment_names() if load_experiment(name).published is not None])
 def test_what_the_paper_says_of_every_run_is_followed(name: str) -> None:
     experiment = load_experiment(name)
     training, network, dataset = experiment.training, experiment.network, experiment.data.dataset

@@ -7,6 +7,8 @@ import torch
 
 from dgn.data.coordinates import add_coordinates
 from dgn.data.directions import add_directions
+from dgn.data.moleculenet import NOTE as MOLECULENET
+from dgn.data.moleculenet import load_moleculenet
 from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root, describe_files, find_source, make_once, read_source
 from dgn.graph.checks import check_option
@@ -49,6 +51,10 @@ class Task:
     files: tuple[str, ...]
 
 
+def _tables(name: str) -> tuple[str, ...]:
+    return (f"{name}.safetensors", f"{name}.npz", f"{name}.csv.gz", f"{name}.csv")
+
+
 TASKS = {
     "zinc": Task("regression", "mae", 1, (28,), (4,), False, ("zinc.safetensors", "zinc12k.npz")),
     "pattern": Task("node-classification", "balanced-accuracy", 2, (3,), None, False, ("pattern.safetensors",)),
@@ -59,6 +65,8 @@ TASKS = {
     "molpcba": Task(
         "multi-label", "average-precision", 128, ATOMS, BONDS, False, ("molpcba.safetensors", "ogbg_molpcba", "pcba")
     ),
+    "muv": Task("multi-label", "average-precision", 17, ATOMS, BONDS, False, _tables("muv")),
+    "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
     "digits": Task("classification", "accuracy", 10, None, None, True, ()),
 }
 MADE_HERE = ("pattern", "digits")  # need no file
@@ -66,6 +74,8 @@ NOTES = {
     "zinc12k.npz": "ZINC-12k, resampled train",
     "cifar10_sp.npz": "superpixels recomputed from the images",
     "molhiv.npz": "molecules rebuilt by OGB's rules, official split",
+    "muv.npz": MOLECULENET,
+    "tox21.npz": MOLECULENET,
 }
 
 
@@ -76,13 +86,13 @@ def load_benchmark(
     progress: bool = False,
     device: torch.device | str | None = None,
 ) -> Benchmark:
-    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba" or "digits".
+    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba", "muv", "tox21" or "digits".
 
     ``path`` is a file of packed graphs, or a folder that holds it, or one that holds several benchmarks in folders of
     their own. Without it, what was made before is read from ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``), "pattern"
     is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and "molpcba"
-    read from OGB's raw files in ``root``. Superpixels are joined on ``device``, a GPU if there is one; all tensors
-    are on the CPU.
+    read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there. Superpixels are joined on
+    ``device``, a GPU if there is one; all tensors are on the CPU.
 
     >>> digits = load_benchmark("digits")
     >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
@@ -137,6 +147,8 @@ def _load(name: str, found: Path | None, root: Path, device: torch.device | str,
     kept = root / f"{name}.safetensors"
     if name == "cifar10" and found is not None and found.suffix == ".npz":
         return _load_superpixels(found, root, device, progress)
+    if name in ("muv", "tox21") and (found is None or ".csv" in found.suffixes):
+        return load_moleculenet(name, found, root, progress)
     if found is not None and found.is_file():
         return read_source(found)
     if name == "digits":

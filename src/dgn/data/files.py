@@ -15,6 +15,7 @@ from torch import Tensor
 
 ABOUT = "dgn"  # where the words about the tensors are
 NUMPY = ("node_ptr", "edge_ptr", "edge_index")  # what an .npz must hold
+OWN = {"node_pointer": "node_ptr", "edge_pointer": "edge_ptr"}  # names in an .npz
 
 
 def digest(tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None) -> str:
@@ -84,6 +85,22 @@ def read_numpy(path: Path) -> dict[str, Tensor]:
         if place is not None:
             found[place] = value
     return {name: torch.from_numpy(value) for name, value in found.items()}
+
+
+def write_numpy(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write the tensors of a packed file as a compressed ``.npz`` that :func:`read_numpy` reads, in full or not at all.
+
+    A few times smaller than a packed file, and slower to read.
+    """
+    arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
+    named = {OWN.get(name, name): array for name, array in arrays.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")  # NumPy wants its own suffix
+    try:
+        np.savez_compressed(unfinished, allow_pickle=False, **named)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _place(name: str, value: NDArray[np.generic], rows: Mapping[str, int]) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dgn.data.files import digest, read_numpy, read_tensors, write_tensors
+from dgn.data.files import digest, read_numpy, read_tensors, write_numpy, write_tensors
 from dgn.data.pyg import tables
 from dgn.graph import Graph, as_graph
 
@@ -177,7 +177,10 @@ class PackedGraphs:
         return digest(self._tensors())
 
     def save(self, path: str | Path) -> None:
-        """Write one file, in full or not at all."""
+        """Write one file, in full or not at all; one called ``.npz`` is compressed, and does without ``info``."""
+        if Path(path).suffix == ".npz":
+            write_numpy(Path(path), self._tensors())
+            return
         write_tensors(
             Path(path), self._tensors(), {"format": FORMAT, "info": json.dumps(dict(self.info), sort_keys=True)}
         )

@@ -1,13 +1,14 @@
 """From the rows of a table to molecules with targets, and a word on every row that is not plain."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
+from dgn.data.parts import group
 from dgn.fitting.columns import Target, Task, find_smiles, find_targets, is_constant, read_targets, read_value
 from dgn.fitting.featurize import featurize, parse
 from dgn.fitting.table import Row, Table
@@ -161,18 +162,6 @@ def take(molecules: Molecules, numbers: Tensor) -> Molecules:
         graphs=molecules.graphs.select(numbers),
         part=None if molecules.part is None else tuple(molecules.part[number] for number in chosen),
     )
-
-
-def group(keys: Iterable[str]) -> dict[str, list[int]]:
-    """The numbers of the rows that share a key, in the order of the rows.
-
-    >>> group(["a", "b", "a"])
-    {'a': [0, 2], 'b': [1]}
-    """
-    found: dict[str, list[int]] = {}
-    for number, key in enumerate(keys):
-        found.setdefault(key, []).append(number)
-    return found
 
 
 def _remarkable(molecules: Molecules) -> list[Problem]:

@@ -6,11 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dgn.data.parts import SHARES, by_scaffold, fill, group, scaffold
 from dgn.fitting.columns import Task
-from dgn.fitting.featurize import parse
-from dgn.fitting.rows import Molecules, group
+from dgn.fitting.rows import Molecules
 
-SHARES = (0.8, 0.1, 0.1)
 PARTS = ("train", "val", "test")
 WORDS = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2, "holdout": 2,
@@ -51,44 +50,19 @@ def split_molecules(molecules: Molecules, task: Task, how: str | None = None, se
     return Split(part, "random", (note,) if note else ())
 
 
-def by_scaffold(scaffolds: Sequence[str], shares: Sequence[float] = SHARES) -> Tensor:
-    """The largest groups of a scaffold first, into training while they fit, then validation, then test.
-
-    >>> by_scaffold(["a"] * 8 + ["b", "c"]).tolist()
-    [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
-    """
-    groups = sorted(group(scaffolds).values(), key=lambda rows: (-len(rows), rows[0]))
-    return _fill(groups, len(scaffolds), shares)
-
-
 def at_random(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
     """Groups of the same molecule in random order; two classes are split each for itself, so that both are spread."""
     groups = list(group(molecules.keys).values())
     order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed)).tolist()
     shuffled = [groups[number] for number in order]
     if task != "binary":
-        return _fill(shuffled, len(molecules.keys), shares)
+        return fill(shuffled, len(molecules.keys), shares)
     part = torch.zeros(len(molecules.keys), dtype=torch.uint8)
     for label in (0.0, 1.0):
         chosen = [rows for rows in shuffled if float(molecules.values[rows[0], 0]) == label]
         rows = [number for one in chosen for number in one]
-        part[rows] = _fill(chosen, sum(map(len, chosen)), shares)[rows] if rows else part[rows]
+        part[rows] = fill(chosen, sum(map(len, chosen)), shares)[rows] if rows else part[rows]
     return part
-
-
-def scaffold(smiles: str) -> str:
-    """The rings of a molecule and what joins them (Bemis and Murcko), without stereo; nothing for a chain.
-
-    >>> scaffold("CCc1ccccc1"), scaffold("CCO")
-    ('c1ccccc1', '')
-    """
-    from rdkit.Chem import MolToSmiles
-    from rdkit.Chem.Scaffolds import MurckoScaffold
-
-    try:
-        return str(MolToSmiles(MurckoScaffold.GetScaffoldForMol(parse(smiles)), isomericSmiles=False))  # type: ignore[no-untyped-call]
-    except (ValueError, RuntimeError):  # a molecule whose valences RDKit refuses is a scaffold of its own
-        return smiles
 
 
 def lack(part: Tensor, values: Tensor, task: Task, parts: Sequence[str] = PARTS) -> str:
@@ -100,20 +74,6 @@ def lack(part: Tensor, values: Tensor, task: Task, parts: Sequence[str] = PARTS)
         if task != "regression" and not bool(((chosen == 0).any(dim=0) & (chosen == 1).any(dim=0)).any()):
             return f"one class only for {name}"
     return ""
-
-
-def _fill(groups: Sequence[Sequence[int]], total: int, shares: Sequence[float]) -> Tensor:
-    limits, counts = (shares[0] * total, (shares[0] + shares[1]) * total), [0, 0, 0]
-    size = max((number for rows in groups for number in rows), default=-1) + 1
-    part = torch.zeros(size, dtype=torch.uint8)
-    for rows in groups:
-        if counts[0] + len(rows) <= limits[0] + 1e-9:
-            place = 0
-        else:
-            place = 1 if counts[0] + counts[1] + len(rows) <= limits[1] + 1e-9 else 2
-        counts[place] += len(rows)
-        part[list(rows)] = place
-    return part
 
 
 def _given(molecules: Molecules, task: Task, seed: int) -> Split:
