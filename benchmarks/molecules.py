@@ -1,113 +1,106 @@
-"""dgn fit beside a random forest on Morgan fingerprints and chemprop 2, on the same split of a table.
+"""dgn fit beside chemprop 2 and a random forest on Morgan fingerprints, on the same split of a table.
 
-    python benchmarks/molecules.py TABLE [--target y] [--split scaffold] [--runs 5] [--rows 1000] \
-        [--models dgn,forest,chemprop] [--members 5] [--chemprop PATH/TO/chemprop]
+    python benchmarks/molecules.py TABLE --out FOLDER [--target y] [--split scaffold] [--seeds 0,1,2,3,4] \
+        [--rows 1000] [--models chemprop,dgn,forest] [--members 5] [--parallel 1] [--threads 1] [--device auto]
+    python benchmarks/molecules.py --summary FOLDER
 
-Every model trains on the same molecules, stops by the same (the forest has no use for them and trains on them too),
-and is scored once on the same held-out ones: mean ROC-AUC over labels, or mean absolute error. Runs differ in the seed
-of the model alone. "seconds" is the time of training on this machine, "processor" what all its cores spent on it; both
-with reading SMILES. Defaults everywhere: chemprop is one network of 50 epochs, dgn an ensemble of ``--members``.
+Every model trains on the same molecules and stops by the same (the forest trains on them too, having no other use for
+them), and is scored on the same held-out ones: mean ROC-AUC and average precision over labels, or mean absolute error.
+Runs differ in the seed of the model alone; the split is the usual deterministic one, the largest scaffolds first, or
+the column named. Defaults everywhere: chemprop is one network of 50 epochs, dgn an ensemble of ``--members``.
+
+FOLDER holds the prepared table, a JSON and the predictions of each run; a run whose JSON is there is not run again.
+``--parallel`` runs are under way at once, those of one model first. The summary tells the networks one by one and
+together: the mean of chemprop's five runs is its ensemble. "seconds" is the time of a run by the clock, "processor"
+what all cores spent on it; both with reading SMILES.
 """
 
 import argparse
 import csv
+import json
+import os
 import resource
 import statistics
 import subprocess
-import tempfile
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from contenders import CONTENDERS, Array, read_rows
 
-from dgn.data.molecules import parse_smiles
-from dgn.fitting.fit import FitOptions, fit_table
+from dgn.fitting.columns import Target
 from dgn.fitting.rows import TableData, read_table, take
 from dgn.fitting.scores import mean_scores, score_classes, score_numbers
 from dgn.fitting.split import PARTS, Split, split_molecules
 from dgn.fitting.table import open_table
+from dgn.reports.runs import write_text
 
-Array = NDArray[np.float64]
-
-
-def run_dgn(data: TableData, split: Split, seed: int, asked: Any) -> Array:
-    """An ensemble with the defaults of ``dgn fit``."""
-    options = FitOptions(asked.members, asked.epochs, 100 * seed, asked.device)
-    with tempfile.TemporaryDirectory() as folder:
-        fitted = fit_table(data, split, options, Path(folder) / "training")
-    assert fitted.prediction is not None
-    return fitted.prediction.mean.numpy()
+PREPARED, ABOUT = "table.csv", "about.json"
 
 
-def run_forest(data: TableData, split: Split, seed: int, asked: Any) -> Array:
-    """500 trees for each target on Morgan fingerprints of radius 2 with 2048 bits."""
-    from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    generator = GetMorganGenerator(radius=2, fpSize=2048)
-    bits = np.stack([generator.GetFingerprintAsNumPy(parse_smiles(one)) for one in data.molecules.smiles])
-    part, values = split.part.numpy(), data.molecules.values.numpy()
-    kind = RandomForestRegressor if data.task == "regression" else RandomForestClassifier
-    found = []
-    for column in values.T:
-        known = (part < 2) & ~np.isnan(column)
-        forest = kind(n_estimators=500, random_state=seed, n_jobs=asked.threads).fit(bits[known], column[known])
-        held = bits[part == 2]
-        found.append(forest.predict(held) if data.task == "regression" else _positive(forest, held))
-    return np.stack(found, axis=1)
-
-
-def _positive(forest: Any, bits: NDArray[np.uint8]) -> Array:
-    places = np.flatnonzero(forest.classes_ == 1)
-    return forest.predict_proba(bits)[:, places[0]] if len(places) else np.zeros(len(bits))
+def prepare(asked: argparse.Namespace) -> None:
+    """Write the table that all models read: SMILES, targets as numbers, and the split."""
+    if (asked.out / ABOUT).exists():
+        return
+    asked.out.mkdir(parents=True, exist_ok=True)
+    column = None if asked.split in ("scaffold", "random") else asked.split
+    opened = open_table(asked.table)
+    data = read_table(opened, targets=asked.target, split=column)
+    chosen = sound(data, asked.rows)
+    molecules = take(data.molecules, torch.tensor(chosen))
+    split = split_molecules(molecules, data.task, None if column else asked.split)
+    write_prepared(molecules.smiles, molecules.values, split, asked.out / PREPARED)
+    counts = dict(zip(PARTS, torch.bincount(split.part.long()).tolist(), strict=True))
+    about = {"table": asked.table.name, "task": data.task, "targets": [each.name for each in data.targets]}
+    about |= {"split": asked.split, "molecules": counts}
+    write_text(asked.out / ABOUT, json.dumps(about, indent=1))
+    print(json.dumps(about))
 
 
-def run_chemprop(data: TableData, split: Split, seed: int, asked: Any) -> Array:
-    """The command ``chemprop train`` with its defaults and a column for the split."""
-    names = [f"t{number}" for number in range(len(data.targets))]
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        with (folder / "data.csv").open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["smiles", *names, "split"])
-            rows = zip(data.molecules.smiles, data.molecules.values.tolist(), split.part.tolist(), strict=True)
-            for smiles, values, part in rows:
-                writer.writerow([smiles, *("" if v != v else f"{v:g}" for v in values), PARTS[part]])
-        task = "regression" if data.task == "regression" else "classification"
-        words = [asked.chemprop, "train", "-i", folder / "data.csv", "-s", "smiles", "--target-columns", *names]
-        words += ["-t", task, "--splits-column", "split", "-o", folder / "out", "--pytorch-seed", seed, "-q"]
-        words += ["--accelerator", "cpu" if asked.device == "cpu" else "auto"]
-        words += [] if asked.epochs is None else ["--epochs", asked.epochs]
-        done = subprocess.run([str(word) for word in words], check=False, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"chemprop: expected it to end well, got {done.stderr[-2000:]}")
-        with next(iter(sorted(folder.glob("out/**/test_predictions.csv")))).open(newline="") as file:
-            said = list(csv.DictReader(file))
-    held = [one for one, part in zip(data.molecules.smiles, split.part.tolist(), strict=True) if part == 2]
-    assert [row["smiles"] for row in said] == held
-    return np.array([[float(row[name]) for name in names] for row in said])
+def sound(data: TableData, rows: int | None) -> list[int]:
+    """Molecules whose valences RDKit accepts, for chemprop stops at the first other; evenly spread ``rows`` of them."""
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        found = [number for number, one in enumerate(data.molecules.smiles) if Chem.MolFromSmiles(one) is not None]
+    print(f"{len(data.molecules.smiles) - len(found)} molecules left out, whose valences RDKit refuses")
+    return found if rows is None else found[:: max(1, len(found) // rows)]
 
 
-MODELS: dict[str, Callable[[TableData, Split, int, Any], Array]] = {
-    "dgn": run_dgn,
-    "forest": run_forest,
-    "chemprop": run_chemprop,
-}
+def write_prepared(smiles: tuple[str, ...], values: torch.Tensor, split: Split, path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["smiles", *(f"t{number}" for number in range(values.size(1))), "split"])
+        for one, known, part in zip(smiles, values.tolist(), split.part.tolist(), strict=True):
+            writer.writerow([one, *("" if v != v else f"{v:g}" for v in known), PARTS[part]])
 
 
-def score(data: TableData, split: Split, said: Array) -> float:
-    """Mean ROC-AUC over labels, or mean absolute error, on the molecules held out."""
-    truth = take(data.molecules, (split.part == 2).nonzero()[:, 0]).values
-    prediction = torch.from_numpy(np.asarray(said, dtype=np.float64))
-    if data.task != "regression":
-        return mean_scores(score_classes(data.targets, truth, prediction))["roc-auc"]
-    half, guess = torch.zeros_like(prediction), torch.zeros(len(data.targets))
-    return mean_scores(score_numbers(data.targets, truth, prediction, half, guess))["mae"]
+def run_one(asked: argparse.Namespace, name: str, seed: int) -> None:
+    """One model with one seed, into its JSON."""
+    began, used = time.perf_counter(), processor()
+    task = json.loads((asked.out / ABOUT).read_text())["task"]
+    said = CONTENDERS[name](asked.out / PREPARED, task, seed, asked)
+    told: dict[str, Any] = {"model": name, "seed": seed, "seconds": time.perf_counter() - began}
+    told["processor"] = processor() - used
+    told["options"] = {key: getattr(asked, key) for key in ("epochs", "members", "threads", "device")}
+    told["scores"] = {part: scores(asked.out, part, found.mean(axis=0)) for part, found in said.items()}
+    np.savez_compressed(asked.out / f"{name}-{seed}.npz", **{part: found for part, found in said.items()})
+    write_text(asked.out / f"{name}-{seed}.json", json.dumps(told, indent=1))
+
+
+def scores(folder: Path, part: str, prediction: Array) -> dict[str, float]:
+    """Means over targets of all scores, on the molecules of a part."""
+    about = json.loads((folder / ABOUT).read_text())
+    _, values, parts = read_rows(folder / PREPARED)
+    targets = [Target(name) for name in about["targets"]]
+    truth, said = torch.from_numpy(values[parts == part]), torch.from_numpy(np.asarray(prediction, dtype=np.float64))
+    if about["task"] != "regression":
+        return mean_scores(score_classes(targets, truth, said))
+    return mean_scores(score_numbers(targets, truth, said, torch.zeros_like(said), torch.zeros(len(targets))))
 
 
 def processor() -> float:
@@ -116,63 +109,82 @@ def processor() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def first_rows(path: Path, rows: int | None, folder: Path) -> Path:
-    """The table, or a copy of every so-and-so-manieth row of it."""
-    if rows is None:
-        return path
-    table = open_table(path)
-    total = sum(1 for _ in table.rows())
-    step = max(1, total // rows)
-    with (folder / "some.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(table.columns)
-        writer.writerows(row.values for number, row in enumerate(table.rows()) if number % step == 0)
-    return folder / "some.csv"
+def run_all(asked: argparse.Namespace, words: list[str]) -> None:
+    """All runs that are not done, each in a process of its own, ``--parallel`` at a time."""
+    jobs = [(name, seed) for name in asked.models.split(",") for seed in map(int, asked.seeds.split(","))]
+    left = [job for job in jobs if not (asked.out / f"{job[0]}-{job[1]}.json").exists()]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(asked.threads)}
+
+    def start(job: tuple[str, int]) -> None:
+        line = [sys.executable, __file__, *words, "--only", f"{job[0]}:{job[1]}"]
+        done = subprocess.run(line, check=False, env=environment, stderr=subprocess.PIPE, text=True)
+        print(f"{job[0]} {job[1]}: {'done' if not done.returncode else done.stderr[-1500:]}", flush=True)
+
+    with ThreadPoolExecutor(asked.parallel) as pool:
+        list(pool.map(start, left))
 
 
-def for_all(data: TableData) -> TableData:
-    """Without the molecules that RDKit refuses for their valences: chemprop stops at the first of them."""
-    from rdkit import Chem, rdBase
+def summarize(folder: Path, metric: str | None = None, part: str = "test") -> None:
+    """Networks one by one and together: mean and standard deviation over runs, and times."""
+    about = json.loads((folder / ABOUT).read_text())
+    metric = metric or ("mae" if about["task"] == "regression" else "roc-auc")
+    print(f"{about['table']}, {about['split']} split {about['molecules']}; {part} {metric}")
+    print("model      runs  one network       all of a run      all of all runs   seconds  processor")
+    for name in CONTENDERS:
+        runs = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name}-*.json"))]
+        files = [np.load(folder / f"{name}-{run['seed']}.npz") for run in runs]
+        said = [file[part] for file in files if part in file]
+        if not said:
+            continue
+        single = [scores(folder, part, one)[metric] for found in said for one in found]
+        whole = [scores(folder, part, found.mean(axis=0))[metric] for found in said]
+        together = scores(folder, part, np.concatenate(said).mean(axis=0))[metric]
+        seconds, spent = (statistics.median(run[key] for run in runs) for key in ("seconds", "processor"))
+        print(
+            f"{name:<10} {len(runs):4d}  {spread(single):<17} {spread(whole):<17} {together:<17.4f}"
+            f"{seconds:8.0f} {spent:10.0f}"
+        )
 
-    with rdBase.BlockLogs():
-        sound = [number for number, one in enumerate(data.molecules.smiles) if Chem.MolFromSmiles(one) is not None]
-    print(f"{len(data.molecules.smiles) - len(sound)} molecules left out, whose valences RDKit refuses")
-    return replace(data, molecules=take(data.molecules, torch.tensor(sound)))
+
+def spread(values: list[float]) -> str:
+    """Mean and standard deviation.
+
+    >>> spread([1.0, 3.0])
+    '2.0000 ± 1.4142'
+    """
+    return f"{statistics.fmean(values):.4f}" + (f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path)
+    parser.add_argument("table", type=Path, nargs="?")
+    parser.add_argument("--out", type=Path, default=Path("comparison"))
     parser.add_argument("--target", action="append", default=[])
     parser.add_argument("--split", default="scaffold")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--rows", type=int)
-    parser.add_argument("--models", default="dgn,forest,chemprop")
+    parser.add_argument("--models", default="chemprop,dgn,forest")
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--parallel", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--chemprop", default="chemprop", help="the command, also of another environment")
+    parser.add_argument("--only", help="MODEL:SEED, one run in this process")
+    parser.add_argument("--summary", type=Path, help="tell what a folder holds, and run nothing")
+    parser.add_argument("--part", default="test")
+    parser.add_argument("--metric")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        column = None if asked.split in ("scaffold", "random") else asked.split
-        opened = open_table(first_rows(asked.table, asked.rows, Path(folder)))
-        data = for_all(read_table(opened, targets=asked.target, split=column))
-    split = split_molecules(data.molecules, data.task, None if column else asked.split)
-    counts = torch.bincount(split.part.long()).tolist()
-    print(f"{asked.table.name}: {data.task}, {len(data.targets)} targets; {asked.split} split {counts}")
-    print("model      score             seconds  processor")
-    for name in asked.models.split(","):
-        scores, seconds, spent = [], [], []
-        for seed in range(asked.runs):
-            began, used = time.perf_counter(), processor()
-            said = MODELS[name](data, split, seed, asked)
-            seconds.append(time.perf_counter() - began)
-            spent.append(processor() - used)
-            scores.append(score(data, split, said))
-        spread = f" ± {statistics.stdev(scores):.4f}" if len(scores) > 1 else ""
-        text = f"{statistics.fmean(scores):.4f}{spread}"
-        print(f"{name:<10} {text:<16} {statistics.median(seconds):8.1f} {statistics.median(spent):10.1f}", flush=True)
+    if asked.summary:
+        summarize(asked.summary, asked.metric, asked.part)
+    elif asked.table is None:
+        parser.error("expected a TABLE, or --summary FOLDER")
+    elif asked.only:
+        name, _, seed = asked.only.partition(":")
+        run_one(asked, name, int(seed))
+    else:
+        prepare(asked)
+        run_all(asked, sys.argv[1:])
+        summarize(asked.out, asked.metric, asked.part)
 
 
 if __name__ == "__main__":
