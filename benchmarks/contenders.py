@@ -112,7 +112,7 @@ CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Said]] = {
 def read_prepared(path: Path, task: Task) -> TableData:
     """The prepared table as ``dgn fit`` reads it."""
     opened = open_table(path)
-    return read_table(opened, "smiles", [name for name in opened.columns[1:-1]], task, "split")
+    return read_table(opened, "smiles", list(opened.columns[1:-1]), task, "split")
 
 
 def read_rows(path: Path) -> tuple[NDArray[Any], Array, NDArray[Any]]:

@@ -88,7 +88,7 @@ def run_one(asked: argparse.Namespace, name: str, seed: int) -> None:
     told["processor"] = processor() - used
     told["options"] = {key: getattr(asked, key) for key in ("epochs", "members", "threads", "device")}
     told["scores"] = {part: scores(asked.out, part, found.mean(axis=0)) for part, found in said.items()}
-    np.savez_compressed(asked.out / f"{name}-{seed}.npz", **{part: found for part, found in said.items()})
+    np.savez_compressed(asked.out / f"{name}-{seed}.npz", **said)
     write_text(asked.out / f"{name}-{seed}.json", json.dumps(told, indent=1))
 
 

@@ -70,6 +70,24 @@ def test_a_column_without_a_test_part_is_no_split(dgn: Any) -> None:
     assert "split by random" in done.output
 
 
+def test_nothing_held_out(dgn: Any) -> None:
+    done = dgn("fit", write("t.csv", chains()), *QUICK, "--test", "0", "--search", "1")
+    assert done.exit_code == 0, done.output
+    assert "settings 1 of 1: hidden 32" in done.output
+    assert "21 train, 3 val, 0 test" in done.output
+    assert "No molecules were held out." in done.output
+    assert "No molecules were held out." in Path("t-model/README.md").read_text()
+
+
+def test_a_column_of_training_and_validation(dgn: Any) -> None:
+    rows = [f"{row},{'val' if n % 4 == 0 else 'train'}" for n, row in enumerate(chains())]
+    done = dgn("fit", write("t.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
+    assert "split by column split: 18 train, 6 val, 0 test" in done.output
+    rows[3] = rows[3].replace("train", "test")
+    failed = dgn("fit", write("u.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
+    assert "test: expected no share beside a column" in failed.output
+
+
 @pytest.mark.parametrize(
     ("rows", "header", "options", "message"),
     [
@@ -80,6 +98,7 @@ def test_a_column_without_a_test_part_is_no_split(dgn: Any) -> None:
         (chains(), "smiles,y", ("--split", "scafold"), "did you mean 'scaffold'"),
         (chains(), "smiles,y", ("--split", "scaffold"), "got no molecule for train; use random"),
         (chains(5), "smiles,y", (), "expected at least 10 molecules"),
+        (chains(), "smiles,y", ("--test", "0.9"), "test: expected a share from 0 to 0.8, got 0.9"),
         (chains(), "smiles,y", ("--task", "binary"), "expected two classes, got 24"),
     ],
 )

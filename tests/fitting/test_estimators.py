@@ -27,7 +27,7 @@ def classifier(numbers: list[tuple[str, float]]) -> "dgn.DGNClassifier":
 
 def test_parameters_and_clones(regressor: "dgn.DGNRegressor") -> None:
     twin = clone(regressor)
-    assert twin.get_params() == regressor.get_params() == {**QUICK, "random_state": 0}
+    assert twin.get_params() == regressor.get_params() == {**QUICK, "random_state": 0, "search": 0}
     assert twin.set_params(epochs=7).epochs == 7
     assert is_regressor(twin)
     assert is_classifier(dgn.DGNClassifier())

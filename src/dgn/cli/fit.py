@@ -30,9 +30,15 @@ def command(
             help="scaffold, random, or a column of train, val and test.", show_default="column split, or scaffold"
         ),
     ] = None,
+    test: Annotated[
+        float | None, typer.Option(help="Share held out for the scores; 0: none.", show_default="0.1")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the model.", show_default="TABLE-model")] = None,
     epochs: Annotated[int | None, typer.Option(help="At most so many.", min=1, show_default="by size")] = None,
     members: Annotated[int, typer.Option(help="Networks in the ensemble.", min=1)] = 5,
+    search: Annotated[
+        int, typer.Option(help="Try so many settings before, and take the best on the validation part.", min=0)
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of the split and of the first member.", min=0)] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -47,14 +53,14 @@ def command(
     from dgn.fitting.split import split_molecules
     from dgn.fitting.table import open_table
 
-    console, options = make_console(), FitOptions(members, epochs, seed, device)
+    console, options = make_console(), FitOptions(members, epochs, seed, device, search)
     opened = open_table(table)
     name = table.name.split(".")[0]
     out = out or Path(f"{name}-model")
     check_free(out)
-    column = split_column(opened, split)
+    column = split_column(opened, split, {0, 1} if test == 0 else {0, 2})
     data = read_table(opened, smiles, target or (), task, column)
-    parts = split_molecules(data.molecules, data.task, None if column else split, seed)
+    parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
     say_data(console, data, parts, column)
     display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
     try:
@@ -67,8 +73,8 @@ def command(
     say_model(console, fitted, out)
 
 
-def split_column(table: "Table", split: str | None) -> str | None:
-    """The column that holds the split, if one does: the one named, or one called so with train and test in it."""
+def split_column(table: "Table", split: str | None, needed: set[int]) -> str | None:
+    """The column that holds the split, if one does: the one named, or one called so with the parts needed in it."""
     from dgn.fitting.split import SPLIT_NAMES, WORDS
     from dgn.graph.checks import check_option
 
@@ -80,7 +86,7 @@ def split_column(table: "Table", split: str | None) -> str | None:
     for name in (name for name in table.columns if name.lower() in SPLIT_NAMES):
         place = table.place(name)
         words = {row.values[place].strip().lower() for row in table.rows()}
-        if words <= WORDS.keys() and {WORDS[word] for word in words} >= {0, 2}:
+        if words <= WORDS.keys() and {WORDS[word] for word in words} >= needed:
             return name
     return None
 
@@ -110,10 +116,14 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
 
 def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
     """Scores on the molecules held out, and where everything is."""
-    from dgn.fitting.card import interval_words, score_table
+    from dgn.fitting.card import interval_words, score_table, scored_words
 
     model = fitted.model
-    print_table(console, score_table(model, "test"))
-    words = [interval_words(model), f"in {out}: README.md (the model card), model.json, weights.safetensors, a picture"]
+    print_table(console, score_table(model))
+    words = [
+        "" if fitted.prediction else scored_words(model),
+        interval_words(model),
+        f"in {out}: README.md (the model card), model.json, weights.safetensors",
+    ]
     for line in (*filter(None, words), f"dgn predict {out} TABLE --out FILE uses it"):
         console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -17,15 +17,12 @@ SCORES = {
 def write_card(model: Model, name: str, picture: str | None) -> str:
     """The text of the model's README."""
     facts, targets = model.facts, ", ".join(each.name for each in model.targets)
-    scored = "test" if "test" in facts["metrics"] else "val"
-    part = "molecules held out" if scored == "test" else "validation molecules (used to stop training: optimistic)"
-    table = score_table(model, scored)
     lines = [
         f"# {name}: {targets}",
         f"A directional graph network for {task_words(model)}, fitted with dgn on {facts['date']}.",
         "## Scores",
-        f"On the {part}, split by {facts['split']}:" if scored == "test" else f"On the {part}:",
-        table.to_markdown(),
+        scored_words(model),
+        score_table(model).to_markdown(),
         interval_words(model),
         *([f"![measured and predicted]({picture})"] if picture else []),
         "## Data",
@@ -33,7 +30,7 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         "## Network",
         f"{len(model.weights)} members of {facts['parameters']:,} parameters; aggregators "
         f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
-        f"{facts['members'][0]['device']}. Everything else is in `model.json`.",
+        f"{facts['members'][0]['device']}. {search_words(model)}Everything else is in `model.json`.",
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",
@@ -48,6 +45,11 @@ LIMITS = (
     "Only the graph is seen: atoms, bonds and stereo marks, no shape in space, no charges but the formal ones.",
     "Salts and mixtures are read as they are written, all parts together.",
 )
+
+
+def search_words(model: Model) -> str:
+    tried = len(model.facts.get("search", ()))
+    return f"Settings chosen among {tried} by the validation molecules; `search.csv` lists them. " if tried else ""
 
 
 def task_words(model: Model) -> str:
@@ -86,10 +88,20 @@ def data_words(facts: Mapping[str, Any]) -> list[str]:
     return [*lines, *facts.get("notes", ())]
 
 
-def score_table(model: Model, part: str) -> Table:
-    """Scores of each target, and their mean if there are several."""
+def scored_words(model: Model) -> str:
+    """Which molecules the scores are of."""
+    if "test" in model.facts["metrics"]:
+        return f"On the molecules held out, split by {model.facts['split']}:"
+    return (
+        "No molecules were held out. The scores are those of the validation molecules, which also decided when "
+        "training stopped and how wide the intervals are: expect worse."
+    )
+
+
+def score_table(model: Model) -> Table:
+    """Scores of each target, and their mean if there are several: of the molecules held out, if there are any."""
     names = SCORES["regression" if model.task == "regression" else "classification"]
-    found = model.facts["metrics"][part]
+    found = model.facts["metrics"].get("test") or model.facts["metrics"]["val"]
     rows = [(target, *_numbers(names, scores)) for target, scores in found["targets"].items()]
     if len(rows) > 1:
         rows.append(("mean", *_numbers(names, found["mean"])))

@@ -72,20 +72,13 @@ class Ensemble:
 
 def train_ensemble(
     experiment: Experiment,
-    graphs: PackedGraphs,
-    values: Tensor,
-    part: Tensor,
-    task: Task,
+    benchmark: Benchmark,
     folder: Path,
     device: str = "auto",
     on_epoch: Callable[[EpochReport], None] | None = None,
     on_resume: Callable[[str], None] | None = None,
 ) -> Trained:
-    """Train one member for each seed of the experiment on part 0, stopped by part 1; part 2 is not shown to it.
-
-    ``values`` [R, T] are what the networks are to say: numbers near 0, or 0 and 1; NaN where unknown.
-    """
-    benchmark = make_benchmark(graphs, values, part, task)
+    """Train one member for each seed of the experiment; those that are finished in the folder are read."""
     seeds = experiment.training.seeds
     results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
     loaded = [load_checkpoint(folder / f"seed-{seed}" / "model.safetensors") for seed in seeds]
@@ -93,8 +86,9 @@ def train_ensemble(
 
 
 def make_benchmark(graphs: PackedGraphs, values: Tensor, part: Tensor, task: Task) -> Benchmark:
-    """Training and validation molecules as the training loop takes them.
+    """Training molecules (part 0) and validation molecules (part 1) as the training loop takes them.
 
+    ``values`` [R, T] are what the networks are to say: numbers near 0, or 0 and 1; NaN where unknown.
     The loop wants a test part too: the validation molecules stand there again, for what is held out stays held out.
     """
     training, validation = ((part == number).nonzero()[:, 0] for number in (0, 1))

@@ -37,12 +37,14 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.1,
         random_state: int = 0,
         device: str = "auto",
+        search: int = 0,
     ) -> None:
         self.members = members
         self.epochs = epochs
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.device = device
+        self.search = search
 
     def _fit(self, smiles: Sequence[str], values: torch.Tensor, targets: tuple[Target, ...]) -> None:
         if not 0 < self.validation_fraction < 1:
@@ -60,7 +62,7 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"validation_fraction: expected molecules to train and to validate, got {wrong}; change it"
             )
-        options = FitOptions(self.members, self.epochs, self.random_state, self.device)
+        options = FitOptions(self.members, self.epochs, self.random_state, self.device, self.search)
         with tempfile.TemporaryDirectory() as folder:
             self.model_ = fit_molecules(molecules, part, self._task, targets, "smiles", options, Path(folder)).model
 
@@ -104,6 +106,7 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
 
     ``fit(smiles, y)`` takes y [R] or [R, T], NaN where unknown; a share ``validation_fraction`` of the molecules stops
     the training and calibrates intervals. ``epochs`` is a limit; without, it follows from the number of molecules.
+    ``search`` settings are tried before, and the best on those molecules is taken.
 
     >>> DGNRegressor(members=2).get_params()["members"]
     2

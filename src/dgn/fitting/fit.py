@@ -15,11 +15,12 @@ from dgn.data.directions import add_directions
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.conformal import conformal_scores
 from dgn.fitting.defaults import default_experiment
-from dgn.fitting.ensemble import Ensemble, Trained, train_ensemble
+from dgn.fitting.ensemble import Ensemble, Trained, make_benchmark, train_ensemble
 from dgn.fitting.model import Model, Prediction
 from dgn.fitting.rows import Molecules, TableData, take
 from dgn.fitting.scores import mean_scores, score_classes, score_numbers
 from dgn.fitting.split import PARTS, Split
+from dgn.fitting.tune import choose_settings
 from dgn.reports.versions import collect_versions
 from dgn.training.devices import make_fabric
 from dgn.training.run import EpochReport
@@ -29,15 +30,20 @@ LEVEL = 0.9  # of the intervals that are scored
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How to fit. ``epochs`` is a limit (none: by the size of the table), ``seed`` the first of the members' seeds."""
+    """How to fit. ``epochs`` is a limit (none: by the size of the table), ``seed`` the first of the members' seeds.
+
+    ``search`` is how many settings are tried before, chosen among by the validation molecules; 0: the usual ones.
+    """
 
     members: int = 5
     epochs: int | None = None
     seed: int = 0
     device: str = "auto"
+    search: int = 0
 
     def __post_init__(self) -> None:
-        for name, value, least in (("members", self.members, 1), ("epochs", self.epochs, 1), ("seed", self.seed, 0)):
+        for name, least in (("members", 1), ("epochs", 1), ("seed", 0), ("search", 0)):
+            value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(f"{name}: expected {least} or more, got {value}; raise it")
 
@@ -92,9 +98,14 @@ def fit_molecules(
     content = molecules.graphs.with_values(graphs={"y": shown, "split": part}).checksum()[:16]
     seeds = tuple(range(options.seed, options.seed + options.members))
     experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", options.epochs)
-    trained = train_ensemble(
-        experiment, molecules.graphs, shown, part, task, folder, options.device, on_epoch, on_resume
-    )
+    benchmark = make_benchmark(molecules.graphs, shown, part, task)
+    tried = None
+    if options.search:
+        tried = choose_settings(
+            experiment, benchmark, options.search, folder / "search", options.device, on_epoch, on_resume
+        )
+        experiment, folder = tried.experiment, tried.folder
+    trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
     device = make_fabric(options.device).device
     ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, device)
     nothing = torch.zeros(0, len(targets), dtype=torch.float64)
@@ -107,7 +118,7 @@ def fit_molecules(
         floor = said[0].spread.median(dim=0).values.clamp(min=1e-6 * scale)
         scores = conformal_scores(parts[1].values, said[1].mean, said[1].spread, floor)
         model = replace(model, scores=scores, floor=floor)
-    facts = {**(about or {}), **_facts(model, parts, said, trained)}
+    facts = {**(about or {}), **_facts(model, parts, said, trained), **({"search": tried.trials} if tried else {})}
     held = (parts[2], said[2]) if len(parts[2].smiles) else (None, None)
     return Fitted(replace(model, facts=facts), *held)
 

@@ -1,4 +1,4 @@
-"""The folder that ``dgn fit`` leaves: weights, configuration, picture, card, and every row it has to tell of."""
+"""The folder that ``dgn fit`` leaves: weights, configuration, picture, card, settings tried, remarkable rows."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from dgn.fitting.plots import draw_parity, draw_roc
 from dgn.fitting.rows import Problem
 from dgn.reports.runs import to_csv, write_text
 
-CARD, ROWS, TRAINING = "README.md", "rows.csv", "training"
+CARD, ROWS, SEARCH, TRAINING = "README.md", "rows.csv", "search.csv", "training"
 
 
 def check_free(out: Path) -> None:
@@ -34,5 +34,7 @@ def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, 
     if problems:
         told = [{"line": line, "what": one.what, "done": one.done} for one in problems for line in one.lines]
         write_text(out / ROWS, to_csv(sorted(told, key=lambda row: int(str(row["line"])))))
+    if "search" in model.facts:
+        write_text(out / SEARCH, to_csv(model.facts["search"]))
     write_text(out / CARD, write_card(model, name, picture))
     model.save(out)

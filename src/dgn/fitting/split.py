@@ -11,6 +11,7 @@ from dgn.fitting.columns import Task
 from dgn.fitting.rows import Molecules
 
 PARTS = ("train", "val", "test")
+MOST = 0.8  # that may be held out: something must be left to learn from
 WORDS = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2, "holdout": 2,
 }  # fmt: skip
@@ -25,17 +26,24 @@ class Split(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def split_molecules(molecules: Molecules, task: Task, how: str | None = None, seed: int = 0) -> Split:
+def split_molecules(
+    molecules: Molecules, task: Task, how: str | None = None, seed: int = 0, test: float | None = None
+) -> Split:
     """Split by "scaffold" or "random", or as ``molecules.part`` says.
 
     Without ``how``: by scaffold, unless a part would be empty or without one of the classes; then at random, which is
-    said. Spellings and copies of a molecule stay together.
+    said. Spellings and copies of a molecule stay together. ``test`` is the share that is held out for the scores, a
+    tenth if it is not given; with 0 every molecule is learned from or validated with.
     """
+    if test is not None and not 0 <= test <= MOST:
+        raise ValueError(f"test: expected a share from 0 to {MOST}, got {test}; for example 0.1")
     if molecules.part is not None:
-        return _given(molecules, task, seed)
+        return _given(molecules, task, seed, test)
+    shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
+    parts = PARTS if shares[2] else PARTS[:2]
     if how in (None, "scaffold"):
-        found = Split(by_scaffold([scaffold(one) for one in molecules.smiles]), "scaffold")
-        wrong = lack(found.part, molecules.values, task)
+        found = Split(by_scaffold([scaffold(one) for one in molecules.smiles], shares), "scaffold")
+        wrong = lack(found.part, molecules.values, task, parts)
         if not wrong:
             return found
         if how is not None:
@@ -43,8 +51,8 @@ def split_molecules(molecules: Molecules, task: Task, how: str | None = None, se
         note = f"scaffolds would leave {wrong}; split at random instead"
     else:
         note = ""
-    part = at_random(molecules, task, seed)
-    wrong = lack(part, molecules.values, task)
+    part = at_random(molecules, task, seed, shares)
+    wrong = lack(part, molecules.values, task, parts)
     if wrong:
         raise ValueError(f"split: expected something of each class in every part, got {wrong}; give more molecules")
     return Split(part, "random", (note,) if note else ())
@@ -76,7 +84,7 @@ def lack(part: Tensor, values: Tensor, task: Task, parts: Sequence[str] = PARTS)
     return ""
 
 
-def _given(molecules: Molecules, task: Task, seed: int) -> Split:
+def _given(molecules: Molecules, task: Task, seed: int, test: float | None) -> Split:
     assert molecules.part is not None
     for line, word in zip(molecules.lines, molecules.part, strict=True):
         if word.strip().lower() not in WORDS:
@@ -85,6 +93,11 @@ def _given(molecules: Molecules, task: Task, seed: int) -> Split:
                 "--split scaffold or random"
             )
     part = torch.tensor([WORDS[word.strip().lower()] for word in molecules.part], dtype=torch.uint8)
+    if test or (test == 0 and (part == 2).any()):
+        raise ValueError(
+            f"test: expected no share beside a column that says what is held out, got {test:g}; leave it out, or "
+            "choose --split scaffold or random"
+        )
     notes = []
     if not (part == 1).any():
         training = (part == 0).nonzero()[:, 0]
@@ -94,7 +107,7 @@ def _given(molecules: Molecules, task: Task, seed: int) -> Split:
     together = [rows for rows in group(molecules.keys).values() if len({int(part[number]) for number in rows}) > 1]
     if together:
         notes.append(f"{len(together)} molecules stand in more than one part: scores may look too good")
-    wrong = lack(part, molecules.values, task)
+    wrong = lack(part, molecules.values, task, PARTS if test is None else PARTS[:2])
     if wrong:
         raise ValueError(f"split: expected the column to give something to every part, got {wrong}; correct it")
     return Split(part, "column", tuple(notes))

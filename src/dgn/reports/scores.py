@@ -59,8 +59,10 @@ def main_metric(experiment: Experiment) -> str:
     >>> main_metric(load_experiment("molpcba/tuned"))
     'average-precision'
     """
+    if experiment.training.metric is not None:
+        return experiment.training.metric
     check_option("data.dataset", experiment.data.dataset, tuple(TASKS))
-    return experiment.training.metric or TASKS[experiment.data.dataset].metric
+    return TASKS[experiment.data.dataset].metric
 
 
 def summarize(runs: Sequence[FinishedRun], split: str = "test") -> Score:

@@ -1,0 +1,88 @@
+"""A search for settings: the usual ones first, the best on the validation molecules taken; it goes on where it was."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dgn
+from dgn.fitting.defaults import default_experiment
+from dgn.fitting.fit import FitOptions, Fitted, fit_table
+from dgn.fitting.folder import write_folder
+from dgn.fitting.rows import read_table
+from dgn.fitting.split import split_molecules
+from dgn.fitting.table import open_table
+from dgn.fitting.tune import SETTINGS, present_values
+from dgn.search.space import read_space
+from dgn.training.errors import DivergedError
+from dgn.training.experiment import read_experiment
+
+pytest.importorskip("optuna", reason="searches need optuna")
+MakeTable = Callable[..., Path]
+
+
+def search(path: Path, folder: Path, say: Callable[[str], None], trials: int = 3) -> Fitted:
+    data = read_table(open_table(path))
+    split = split_molecules(data.molecules, data.task, "random", test=0)
+    options = FitOptions(members=2, epochs=1, device="cpu", search=trials)
+    return fit_table(data, split, options, folder, None, say)
+
+
+@pytest.mark.parametrize("molecules", [50, 500, 5_000, 50_000])
+def test_the_usual_settings_are_in_the_space(molecules: int) -> None:
+    usual, space = default_experiment(molecules, (0,), "table"), read_space({"settings": SETTINGS})
+    values = present_values(usual, space)
+    assert read_experiment(usual.to_dict(), space.changes(values)) == usual
+
+
+def test_a_stopped_search_goes_on_and_takes_the_best(
+    make_table: MakeTable, numbers: list[tuple[str, float]], tmp_path: Path
+) -> None:
+    table, told = make_table(numbers), []
+
+    def stop(message: str) -> None:
+        told.append(message)
+        if message.startswith("settings 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(table, tmp_path / "model" / "training", stop)
+    assert told[0].startswith("settings 1 of 3: hidden 32, layers 4, aggregators [mean, max, min, dx1, dx2], ")
+    second = told[-1]
+    told.clear()
+    fitted = search(table, tmp_path / "model" / "training", told.append)
+    assert told[0] == second
+    rows = fitted.model.facts["search"]
+    assert sorted(row["trial"] for row in rows) == [0, 1, 2]
+    scores = [row["val mae"] for row in rows]
+    assert scores == sorted(scores)
+    assert fitted.model.experiment.network.hidden == rows[0]["network.hidden"]
+    assert (
+        sum("going on after epoch 1" in line for line in told) == 2
+    )  # networks of the best trial are not trained again
+    write_folder(fitted, tmp_path / "model", "table", ())
+    assert len((tmp_path / "model" / "search.csv").read_text().splitlines()) == 4
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "Settings chosen among 3 by the validation molecules" in card
+    assert "No molecules were held out." in card
+    assert not list((tmp_path / "model").glob("*.png"))
+
+
+def test_settings_that_diverge_have_no_score(
+    make_table: MakeTable, numbers: list[tuple[str, float]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverge(*_: Any, **__: Any) -> None:
+        raise DivergedError("loss: expected a number")
+
+    monkeypatch.setattr("dgn.fitting.tune.train", diverge)
+    told: list[str] = []
+    with pytest.raises(RuntimeError, match="expected settings that can be trained, got none"):
+        search(make_table(numbers), tmp_path / "training", told.append, 2)
+    assert told.count("  no score: loss: expected a number") == 2
+
+
+def test_estimators_search_too(numbers: list[tuple[str, float]]) -> None:
+    model = dgn.DGNRegressor(members=1, epochs=1, device="cpu", search=2)
+    model.fit([one for one, _ in numbers], [y for _, y in numbers])
+    assert len(model.model_.facts["search"]) == 2
