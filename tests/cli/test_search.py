@@ -1,6 +1,6 @@
 """``dgn search``: trials are runs, the choice is made by validation, and an interrupted search goes on."""
 
-import builtins
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,14 +89,7 @@ def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended:
 
 
 def test_without_optuna_it_says_what_to_install(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def missing(name: str, *rest: Any) -> Any:
-        if name.startswith("optuna"):
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "optuna", None)
     refused = search()
     assert refused.exit_code == 1
     assert 'search: expected optuna, got no such package; install it with pip install "dgn[search]"' in refused.stderr

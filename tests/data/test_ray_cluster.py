@@ -1,6 +1,5 @@
 """A Ray cluster of two nodes on this machine: a worker is killed, then a node, and every byte is as it should be."""
 
-import builtins
 import json
 import os
 import pickle
@@ -138,11 +137,6 @@ def test_a_chunk_is_sent_without_the_rest_of_the_dataset() -> None:
 
 
 def test_without_ray_the_remedy_is_named(small: PackedGraphs, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str, *given: object, real=builtins.__import__) -> object:
-        if name == "ray":
-            raise ImportError
-        return real(name, *given)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r'pip install "dgn\[ray\]"'):
         add_directions(small, engine="ray")

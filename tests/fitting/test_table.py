@@ -42,6 +42,14 @@ def test_one_column_keeps_its_empty_rows(tmp_path: Path) -> None:
     assert [row.values for row in open_table(path).rows()] == [["CO"], [""], ["CC"]]
 
 
+def test_a_file_that_is_no_parquet_is_said_so(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="Parquet is read by pyarrow")
+    path = tmp_path / "t.parquet"
+    path.write_text("smiles,y\nC,1\n")
+    with pytest.raises(ValueError, match="expected a parquet table"):
+        open_table(path)
+
+
 def test_parquet(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

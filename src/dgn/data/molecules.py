@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.progress import progress_bar
+from dgn.graph.checks import check_package
 
 CHIRALITIES = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
 HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other")
@@ -92,12 +93,8 @@ def _parsed(smiles: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
 
 def parse_smiles(smiles: str) -> Any:
     """The molecule as RDKit holds it, or an error that says what is wrong with the SMILES."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as problem:
-        raise ImportError(
-            "rdkit: expected to be installed, to read SMILES; install it with pip install 'dgn[molecules]'"
-        ) from problem
+    check_package("SMILES", "rdkit", "molecules")
+    from rdkit import Chem, rdBase
 
     with rdBase.BlockLogs():
         parsed = Chem.MolFromSmiles(smiles)

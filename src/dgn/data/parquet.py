@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from dgn.data.arrow import Array, edge_pairs, flat_lists, integers, list_column, list_values, numbers
 from dgn.data.chunks import ChunkDirections
 from dgn.data.packed import PackedGraphs
+from dgn.graph.checks import check_package
 
 ROWS, BYTES = 2**14, 2**28  # read at a time, whichever is less
 STRUCTURE = ("edge_index", "source", "target", "num_nodes")
@@ -23,13 +24,10 @@ STRUCTURE = ("edge_index", "source", "target", "num_nodes")
 
 def open_parquet(path: Path) -> Any:
     """The open file (``pyarrow.parquet.ParquetFile``)."""
-    try:
-        from pyarrow import ArrowInvalid
-        from pyarrow.parquet import ParquetFile
-    except ImportError as problem:
-        raise ImportError(
-            'parquet: expected pyarrow, got no such package; install it with pip install "dgn[tables]"'
-        ) from problem
+    check_package("parquet", "pyarrow", "tables")
+    from pyarrow import ArrowInvalid
+    from pyarrow.parquet import ParquetFile
+
     if not path.exists():
         raise FileNotFoundError(f"{path}: expected a parquet table of graphs, found nothing; check the path")
     try:

@@ -12,6 +12,7 @@ import torch
 from dgn.data.chunks import ChunkDirections, Request, solve
 from dgn.data.local import Job
 from dgn.data.packed import PackedGraphs
+from dgn.graph.checks import check_package
 
 RETRIES = 20  # of one chunk, each after the death of its worker or node
 
@@ -59,13 +60,9 @@ def _solve(graphs: PackedGraphs, request: Request) -> tuple[dict[str, torch.Tens
 
 
 def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as problem:
-        raise ImportError(
-            'engine: expected Ray for engine="ray", got no such package; install it with '
-            'pip install "dgn[ray]", or use engine="local"'
-        ) from problem
+    check_package("engine='ray'", "ray", "ray")
+    import ray
+
     return ray
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
+from dgn.data.parquet import open_parquet
+
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
 DELIMITERS = ",\t;|"
 Found = TypeVar("Found")
@@ -109,18 +111,8 @@ def _checked(path: Path, read: Callable[[], Found]) -> Found:
         raise ValueError(f"{path}: expected a whole gzip file, got {problem}; copy it again") from problem
 
 
-def _parquet(path: Path) -> Any:
-    try:
-        from pyarrow.parquet import ParquetFile
-    except ImportError as problem:
-        raise ImportError(
-            "pyarrow: expected to be installed, to read Parquet; install it with pip install 'dgn[tables]'"
-        ) from problem
-    return ParquetFile(path)
-
-
 def _parquet_columns(path: Path) -> tuple[str, ...]:
-    file = _parquet(path)
+    file = open_parquet(path)
     try:
         return tuple(file.schema_arrow.names)
     finally:
@@ -128,7 +120,7 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
 
 
 def _parquet_rows(table: Table) -> Iterator[Row]:
-    file, line = _parquet(table.path), 0
+    file, line = open_parquet(table.path), 0
     try:
         for batch in file.iter_batches(batch_size=4096):
             columns = [[_spell(value) for value in column.to_pylist()] for column in batch.columns]

@@ -1,6 +1,7 @@
 """Input checks: every error names the subject, what was expected, what came and the remedy."""
 
 from difflib import get_close_matches
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -41,6 +42,16 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
             "(num_nodes=, and as many rows of features)"
         )
     return edge_index, num_nodes
+
+
+def check_package(subject: str, package: str, extra: str) -> None:
+    """Refuse to go on without an optional package, and say how to install it."""
+    try:
+        import_module(package)
+    except ImportError as problem:
+        raise ImportError(
+            f'{subject}: expected {package}, got no such package; install it with pip install "dgn[{extra}]"'
+        ) from problem
 
 
 def check_finite(name: str, values: Tensor) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_option, check_package
 from dgn.reports.runs import write_text
 from dgn.reports.scores import main_metric
 from dgn.search.space import Range, Space, Value
@@ -121,12 +121,9 @@ class Search:
 
 
 def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
-    try:
-        import optuna
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(
-            'search: expected optuna, got no such package; install it with pip install "dgn[search]"'
-        ) from problem
+    check_package("search", "optuna", "search")
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction: Literal["maximize", "minimize"] = "maximize" if higher_is_better else "minimize"
     return optuna.create_study(study_name="dgn", storage=f"sqlite:///{path}", direction=direction, load_if_exists=True)
