@@ -1,7 +1,12 @@
 """``dgn reproduce``: the cells of a table, once each, beside the paper's."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
+
+from dgn.reports.scores import main_metric
 
 CELLS = ("reproduce", "table1", "--dataset", "zinc", "--rows", "mean,complex/mean-dx1", "--seeds", "41,95")
 
@@ -9,20 +14,69 @@ CELLS = ("reproduce", "table1", "--dataset", "zinc", "--rows", "mean,complex/mea
 def test_all_cells_are_run_and_printed_beside_the_paper(dgn: Any, training: Any) -> None:
     done = dgn(*CELLS, "--device", "cpu", "--out", "here")
     assert done.exit_code == 0, done.output
-    names = ["zinc/simple/mean", "zinc/complex/mean", "zinc/complex/mean-dx1", "zinc/complex-e/mean"]
+    names = ["zinc/simple/mean", "zinc/complex/mean", "zinc/complex-e/mean", "zinc/complex/mean-dx1"]  # row by row
     assert training.calls == [(name, [41, 95]) for name in names]
-    assert done.output.count("0.680 ± 0.382") == 4
+    assert done.output.count("0.680 ± 0.382") == 8  # as soon as it is there, and in the table
     assert "data: made up" in done.output
     assert "not as published" not in done.output
     assert all(score in done.output for score in ("0.316", "0.353", "0.262", "0.233"))
     assert Path("here/zinc/complex/mean-dx1/seed-95/result.json").exists()
 
 
+def test_all_datasets_of_a_table_in_one_sitting(dgn: Any, training: Any) -> None:
+    done = dgn("reproduce", "multi-label", "--rows", "mean,mean-dx1", "--seeds", "41", "--device", "cpu")
+    names = [f"{dataset}/simple/{row}" for dataset in ("muv", "tox21") for row in ("mean", "mean-dx1")]
+    assert [name for name, _ in training.calls] == names
+    assert done.output.count("Many labels") == 2
+    again = dgn("reproduce", "table2", "--dataset", "zinc,molhiv", "--seeds", "41", "--device", "cpu")
+    assert [name for name, _ in training.calls[4:]] == ["zinc/tuned", "zinc/tuned-no-edges", "molhiv/tuned"]
+    assert "paper 0.168 ± 0.003" in again.output
+
+
+def test_graphs_are_loaded_once_for_a_dataset(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def load(experiment: Any, _progress: bool) -> Any:
+        asked.append((experiment.data.dataset, experiment.num_directions, experiment.data.path))
+        return SimpleNamespace(metric=main_metric(experiment), note="")
+
+    monkeypatch.setattr("dgn.training.load.load_graphs", load)
+    rows = ("--rows", "mean,mean-dx1,mean-dx1-dx2", "--seeds", "41", "--data", "here", "--device", "cpu")
+    assert dgn("reproduce", "table1", "--dataset", "zinc,molhiv", *rows).exit_code == 0
+    assert len(training.calls) == 9 + 3
+    assert asked == [("zinc", 2, "here"), ("molhiv", 2, "here")]
+
+
+def test_curves_come_at_the_end(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgn.reports.curves.draw_curves", lambda *told: told[2].write_text(str(len(training.calls))))
+    dgn(*CELLS, "--device", "cpu")
+    drawn = [path.read_text() for path in Path("runs").rglob("curves.png")]
+    assert drawn == ["4"] * 4
+    dgn(*CELLS, "--device", "cpu")
+    assert [path.read_text() for path in Path("runs").rglob("curves.png")] == drawn
+
+
+def test_whatever_goes_wrong_in_a_cell_is_told_and_the_others_go_on(
+    dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(experiment: Any, *given: Any, **named: Any) -> Any:
+        if experiment.name == "zinc/complex/mean":
+            raise RuntimeError("a kernel does not compile")
+        return training(experiment, *given, **named)
+
+    monkeypatch.setattr("dgn.training.loop.train", train)
+    done = dgn(*CELLS, "--device", "cpu")
+    assert done.exit_code == 1
+    assert len(training.calls) == 3
+    assert "zinc/complex/mean: RuntimeError: a kernel does not compile" in done.stderr
+    assert "Traceback" in done.stderr
+
+
 def test_finished_cells_are_skipped(dgn: Any, training: Any) -> None:
     dgn(*CELLS, "--device", "cpu")
     again = dgn(*CELLS, "--device", "cpu")
     assert len(training.calls) == 4
-    assert again.output.count("0.680 ± 0.382") == 4
+    assert again.output.count("0.680 ± 0.382") == 8  # as soon as it is there, and in the table
 
 
 def test_a_cell_that_fails_does_not_stop_the_others(dgn: Any, training: Any) -> None:
@@ -51,5 +105,5 @@ def test_the_tuned_table(dgn: Any, training: Any) -> None:
 def test_unknown_tables_are_refused(dgn: Any, training: Any) -> None:
     refused = dgn("reproduce", "table3", "--dataset", "zinc")
     assert refused.exit_code == 1
-    assert "table: expected one of 'table1', 'table2'" in refused.stderr
+    assert "table: expected one of 'table1', 'table2', 'multi-label', 'augmentation'" in refused.stderr
     assert not training.calls

@@ -17,14 +17,30 @@ def test_cells_stand_beside_the_paper(make_run: Any) -> None:
     assert "### ZINC, mae (data: resampled)" in page
     assert "1 of 7 cells run; 30 s of training on a GPU, 2026-11-15." in page
     assert "| `zinc/tuned-no-edges` | not run yet |  |  | 0.219 ± 0.010 |  |  |  |" in page
-    assert page.count("not run yet") == 72
+    assert page.count("not run yet") == 72 + 6 + 15  # the paper's, many labels, augmentation
+    assert "| **Table 2, tuned** | 1 of 7 | 1 | 0 | 2 | 30 s |" in page
+    assert "| MolHIV | 0 of 8 |  |  |  |  |" in page
     assert "### ZINC, mae\n" in page  # table 1, where nothing says which data
     assert "Other runs" not in page
+
+
+def test_a_dataset_of_table_1_is_also_shown_at_a_glance(make_run: Any) -> None:
+    page = results_page({"zinc/complex/mean-dx1": [make_run("zinc/complex/mean-dx1", test=0.22)]}, {})
+    assert "| mean dx1 | - | 0.296 | 0.220 | 0.233 | - | 0.191 |" in page
+    assert page.count("| run | simple | simple paper |") == 1
+
+
+def test_our_own_tables_have_no_column_of_the_paper(make_run: Any) -> None:
+    page = results_page({"muv/simple/mean": [make_run("muv/simple/mean", test=0.2)]}, {"multi-label/muv": "Few."})
+    assert "### MUV, average-precision\n\nFew.\n\n| run | ours | seeds | parameters | epochs | time |" in page
+    assert "| `muv/simple/mean` | 20.00 | 1 of 4 | 98,035 | 3 | 2 s |" in page
+    assert "| **Many labels, most of them missing** | 1 of 6 |  |  | 1 | 2 s |" in page
 
 
 def test_what_is_worse_is_always_named(make_run: Any) -> None:
     page = results_page({"zinc/tuned": [make_run(test=0.18)]}, {})
     assert "`zinc/tuned`: worse than the paper, not explained yet." in page
+    assert "| **worse** |" in page
     explained = results_page({"zinc/tuned": [make_run(test=0.18)]}, {"zinc/tuned": "Half the epochs."})
     assert "`zinc/tuned`: Half the epochs." in explained
     assert "not explained" not in explained

@@ -11,6 +11,7 @@ from dgn.reports.page import read_notes, results_page
 from dgn.reports.results import collect_results, read_results, wall_seconds
 from dgn.reports.runs import to_json, write_run, write_text
 from dgn.reports.summary import replace_summary, results_summary
+from dgn.reports.times import read_eigenvectors
 from dgn.training.experiment import load_experiment
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 def test_the_committed_pages_are_up_to_date() -> None:
     results = read_results(ROOT / "results")
     page, readme = ROOT / "docs" / "results.md", ROOT / "README.md"
-    assert page.read_text() == results_page(results, read_notes(ROOT / "results" / "notes.yaml")), "run dgn results"
+    assert page.read_text() == results_page(
+        results, read_notes(ROOT / "results" / "notes.yaml"), read_eigenvectors(ROOT / "results" / "eigenvectors.yaml")
+    ), "run dgn results"
     assert readme.read_text() == replace_summary(readme.read_text(), results_summary(results), readme), (
         "run dgn results"
     )

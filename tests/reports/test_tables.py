@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from dgn.reports.cells import cells
 from dgn.reports.scores import Score
-from dgn.reports.tables import cells, comparison_table, paper_table, seeds_table
+from dgn.reports.tables import comparison_table, paper_table, seeds_table
 
 
 def test_the_seeds_of_a_run_end_with_their_mean_and_the_paper(make_run: Any) -> None:

@@ -8,7 +8,13 @@ import yaml
 
 import dgn
 from dgn.training.experiment import Experiment, experiment_names, load_experiment, read_experiment
-from dgn.training.settings import DataSettings, NetworkSettings, Published, TrainingSettings
+from dgn.training.settings import (
+    AugmentationSettings,
+    DataSettings,
+    NetworkSettings,
+    Published,
+    TrainingSettings,
+)
 
 KINDS = ("simple", "complex", "complex-e")  # of table 1
 OURS = ("muv", "tox21")  # not in the paper
@@ -157,6 +163,7 @@ def test_an_experiment_can_be_written_in_python() -> None:
 def test_a_shipped_file_says_nothing_twice(name: str) -> None:
     path = Path(dgn.__file__).parent / "experiments" / f"{name}.yaml"
     kinds = {"data": DataSettings, "network": NetworkSettings, "training": TrainingSettings, "published": Published}
+    kinds["augmentation"] = AugmentationSettings
     for section, values in yaml.safe_load(path.read_text()).items():
         defaults = {each.name: each.default for each in fields(kinds[section])}
         stated = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}

@@ -40,12 +40,17 @@ def average_log_degree(dataset: Iterable[Any]) -> float:
     >>> round(average_log_degree([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]), 4)
     0.3466
     """
-    total, nodes = 0.0, 0
     graphs: Iterable[Any] = [dataset] if hasattr(dataset, "edge_index") else dataset
-    for data in graphs:
-        degree = torch.bincount(data.edge_index[1], minlength=data.num_nodes)
-        total += float(torch.log(degree.double() + 1).sum())
-        nodes += data.num_nodes
-    if nodes == 0:
+    degrees = [torch.bincount(data.edge_index[1], minlength=data.num_nodes) for data in graphs]
+    return mean_log_degree(torch.cat(degrees) if degrees else torch.empty(0))
+
+
+def mean_log_degree(degree: Tensor) -> float:
+    r"""The mean of :math:`\log(d + 1)` over nodes of these degrees.
+
+    >>> round(mean_log_degree(torch.tensor([0, 1])), 4)
+    0.3466
+    """
+    if not len(degree):
         raise ValueError("dataset: expected at least one node, got none; pass the training graphs")
-    return total / nodes
+    return float(torch.log(degree.double() + 1).mean())

@@ -1,8 +1,11 @@
 """``dgn reproduce``: the cells of a table of the paper, beside the paper's."""
 
+import gc
 import time
-from collections.abc import Sequence
-from functools import cache
+import traceback
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +14,25 @@ from rich.console import Console
 
 from dgn.cli.display import as_time, make_console, print_table
 from dgn.cli.errors import say_error
-from dgn.cli.running import STOPPED, read_seeds, run_seeds, say_conditions
+from dgn.cli.running import STOPPED, draw_summary, read_seeds, run_seeds, say_conditions
 
 if TYPE_CHECKING:
+    from dgn.data.benchmarks import Benchmark
+    from dgn.reports.runs import FinishedRun
     from dgn.training.experiment import Experiment
 
 
 def command(
-    table: Annotated[str, typer.Argument(help="table1 (the same budget) or table2 (tuned).")],
-    dataset: Annotated[str, typer.Option(help="zinc, pattern, cifar10, molhiv or molpcba.")],
+    table: Annotated[
+        str, typer.Argument(help="table1 (the same budget), table2 (tuned), multi-label or augmentation.")
+    ],
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="zinc, pattern, cifar10, molhiv, molpcba, muv or tox21; several with commas between.",
+            show_default="all of the table",
+        ),
+    ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Only these, with commas between: mean,mean-dx1 or complex/mean.")
     ] = None,
@@ -30,11 +43,13 @@ def command(
     change: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of every cell.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="File or folder with the graphs.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="File with the graphs, or folder with those of all datasets.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Run the cells of a table of the paper and print it beside the paper's."""
-    from dgn.reports.tables import cells
+    """Run the cells of a table of the paper, row by row, and print it beside the paper's."""
+    from dgn.reports.cells import cells, in_turn, table_datasets
     from dgn.training.experiment import load_experiment
 
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
@@ -42,8 +57,9 @@ def command(
     if chosen is not None:
         changes.append(f"training.seeds={chosen}")
     wanted = [row.strip() for row in rows.split(",")] if rows else []
-    experiments = [load_experiment(cell.name, changes) for cell in cells(table, dataset, wanted)]
-    code = run_cells(make_console(), experiments, out, device)
+    datasets = [each.strip() for each in dataset.split(",")] if dataset else table_datasets(table)
+    names = [cell.name for each in datasets for cell in in_turn(cells(table, each, wanted))]
+    code = run_cells(make_console(), [load_experiment(name, changes) for name in names], out, device)
     if code:
         raise typer.Exit(code)
 
@@ -51,30 +67,93 @@ def command(
 def run_cells(console: Console, experiments: Sequence["Experiment"], out: Path, device: str) -> int:
     """Run all cells, print the table of those that finished, and return the exit code.
 
-    A cell that fails is named and left out; the others go on.
+    A cell that fails is named and left out; the others go on. Curves are drawn at the end.
     """
-    from dgn.reports.scores import summarize
-    from dgn.reports.tables import paper_table
-    from dgn.training.errors import TrainingError
-    from dgn.training.load import load_graphs
-
-    most = max(experiments, key=lambda each: each.num_directions)
-    load = cache(lambda: load_graphs(most, True))  # fewer directions are the first columns of more
-    start, scores, finished, code = time.monotonic(), {}, [], 0
+    load, start, finished, code = _loader(experiments), time.monotonic(), dict[str, list["FinishedRun"]](), 0
     for number, experiment in enumerate(experiments, 1):
         console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
+        begin = time.monotonic()
         try:
-            runs = run_seeds(console, experiment, load, experiment.training.seeds, out / experiment.name, device)
-        except TrainingError as problem:
-            say_error(f"{experiment.name}: {problem}")
+            runs = _run_cell(console, experiment, load, out, device)
+        except typer.Exit as end:
+            if end.exit_code == STOPPED:
+                code = STOPPED
+                break
+            continue  # one of several processes, which leaves the rest to the first
+        if runs is None:
             code = 1
-        except typer.Exit:
-            code = STOPPED
-            break
         else:
-            scores[experiment.name] = summarize(runs)
-            finished += runs
-    print_table(console, paper_table(experiments, scores))
-    say_conditions(console, finished)
+            finished[experiment.name] = runs
+            _say_score(console, runs, time.monotonic() - begin)
+    for name in finished:
+        draw_summary(out / name)
+    _print_tables(console, experiments, finished)
+    say_conditions(console, [run for runs in finished.values() for run in runs])
     console.print(f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}")
     return code
+
+
+def _run_cell(
+    console: Console, experiment: "Experiment", load: Callable[["Experiment"], "Benchmark"], out: Path, device: str
+) -> list["FinishedRun"] | None:
+    """The finished seeds of a cell, or nothing if it failed, which is said."""
+    from dgn.training.errors import TrainingError
+
+    folder, seeds = out / experiment.name, experiment.training.seeds
+    try:
+        return run_seeds(console, experiment, lambda: load(experiment), seeds, folder, device, curves=False)
+    except typer.Exit:
+        raise
+    except (TrainingError, FileNotFoundError, ValueError) as problem:
+        say_error(f"{experiment.name}: {problem}")
+    except Exception as problem:  # whatever it is, the hours of the other cells must not be lost
+        say_error(f"{experiment.name}: {type(problem).__name__}: {problem}\n{traceback.format_exc()}")
+    finally:
+        _free_memory()
+    return None
+
+
+def _loader(experiments: Sequence["Experiment"]) -> Callable[["Experiment"], "Benchmark"]:
+    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads."""
+    from dgn.training.load import load_graphs
+
+    def key(experiment: "Experiment") -> tuple[str, str | None, float]:
+        return experiment.data.dataset, experiment.data.normalization, experiment.data.train_fraction
+
+    @lru_cache(maxsize=1)
+    def load(wanted: tuple[str, str | None, float]) -> "Benchmark":
+        alike = [each for each in experiments if key(each) == wanted]
+        # Fewer directions are the first columns of more.
+        return load_graphs(max(alike, key=lambda each: each.num_directions), True)
+
+    return lambda experiment: load(key(experiment))
+
+
+def _free_memory() -> None:
+    """Give back what the last cell held on the device: captured steps hold on to it until they are collected."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _say_score(console: Console, runs: Sequence["FinishedRun"], seconds: float) -> None:
+    from dgn.reports.scores import published_score, summarize
+
+    experiment = runs[0].experiment
+    paper = "" if experiment.published is None else f" (paper {published_score(experiment)})"
+    console.print(f"{experiment.name}: {summarize(runs)}{paper}, {as_time(seconds)}", soft_wrap=True, highlight=False)
+
+
+def _print_tables(
+    console: Console, experiments: Sequence["Experiment"], finished: dict[str, list["FinishedRun"]]
+) -> None:
+    """A table for each dataset, in the order of the paper."""
+    from dgn.reports.cells import in_order
+    from dgn.reports.scores import summarize
+    from dgn.reports.tables import paper_table
+
+    scores = {name: summarize(runs) for name, runs in finished.items()}
+    for _, chosen in groupby(experiments, key=lambda each: each.data.dataset):
+        print_table(console, paper_table(in_order(list(chosen)), scores))

@@ -7,7 +7,8 @@ import typer
 
 from dgn.cli.display import make_console
 
-PAGE, README, NOTES = Path("docs/results.md"), Path("README.md"), "notes.yaml"
+PAGE, README = Path("docs/results.md"), Path("README.md")
+NOTES, EIGENVECTORS = "notes.yaml", "eigenvectors.yaml"  # beside the results
 
 
 def command(
@@ -44,20 +45,24 @@ def command(
 
 
 def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:
-    """Write the page and the summary, and return the files."""
+    """Write the page, its figure and the summary, and return the files."""
+    from dgn.reports.augmentation import PICTURE, draw_augmentation
+    from dgn.reports.cells import cells
     from dgn.reports.page import read_notes, results_page
     from dgn.reports.results import read_results
     from dgn.reports.runs import write_text
     from dgn.reports.summary import BEGIN, replace_summary, results_summary
+    from dgn.reports.times import read_eigenvectors
 
     results = read_results(source)
     if not results:
         raise FileNotFoundError(f"{source}: expected files NAME/seed-N.json, found none; add some with --collect RUNS")
-    texts = {page: results_page(results, read_notes(source / NOTES))}
+    texts = {page: results_page(results, read_notes(source / NOTES), read_eigenvectors(source / EIGENVECTORS))}
     if readme is None and README.exists() and BEGIN in README.read_text(encoding="utf-8"):
         readme = README
     if readme is not None:
         texts[readme] = replace_summary(readme.read_text(encoding="utf-8"), results_summary(results), readme)
     for path, text in texts.items():
         write_text(path, text)
-    return list(texts)
+    drawn = draw_augmentation(cells("augmentation", "cifar10"), results, page.parent / PICTURE)
+    return [*texts, *([page.parent / PICTURE] if drawn else [])]

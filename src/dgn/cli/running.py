@@ -15,16 +15,24 @@ if TYPE_CHECKING:
     from dgn.reports.runs import FinishedRun
     from dgn.training.experiment import Experiment
 
+CURVES = "curves.png"
 STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
 Load = Callable[[], "Benchmark"]
 
 
 def run_seeds(
-    console: Console, experiment: "Experiment", load: Load, seeds: Sequence[int], out: Path, device: str
+    console: Console,
+    experiment: "Experiment",
+    load: Load,
+    seeds: Sequence[int],
+    out: Path,
+    device: str,
+    curves: bool = True,
 ) -> list["FinishedRun"]:
     """Train the seeds that are not finished in ``out`` yet, and return the runs of all of them.
 
-    ``load`` gives the graphs; it is not called when every seed is finished.
+    ``load`` gives the graphs; it is not called when every seed is finished. Without ``curves``, they are left to
+    :func:`draw_summary`.
     """
     from dgn.reports.runs import finished_runs, is_begun, write_experiment
 
@@ -40,7 +48,10 @@ def run_seeds(
         write_experiment(out, experiment)
         train_seeds(console, experiment, benchmark, missing, out, device)
         done = finished_runs(out)
+        (out / CURVES).unlink(missing_ok=True)  # those of fewer seeds
     write_summary(out, [done[seed] for seed in sorted(done)])
+    if curves:
+        draw_summary(out)
     return [done[seed] for seed in seeds]
 
 
@@ -89,16 +100,24 @@ def train_seeds(
 
 
 def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:
-    """The table of all finished seeds of a folder, and their curves."""
-    from dgn.reports.curves import draw_curves
-    from dgn.reports.runs import read_history, write_text
-    from dgn.reports.scores import main_metric
+    """The table of all finished seeds of a folder."""
+    from dgn.reports.runs import write_text
     from dgn.reports.tables import seeds_table
 
     table = seeds_table(runs)
     write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
-    histories = {f"seed {run.seed}": read_history(out, run.seed) for run in runs}
-    draw_curves(histories, main_metric(runs[0].experiment), out / "curves.png")
+
+
+def draw_summary(out: Path) -> None:
+    """The curves of all finished seeds of a folder, unless they are there."""
+    from dgn.reports.curves import draw_curves
+    from dgn.reports.runs import finished_runs, read_history
+    from dgn.reports.scores import main_metric
+
+    if not (out / CURVES).exists():
+        runs = finished_runs(out)
+        histories = {f"seed {seed}": read_history(out, seed) for seed in sorted(runs)}
+        draw_curves(histories, main_metric(next(iter(runs.values())).experiment), out / CURVES)
 
 
 def report_seeds(console: Console, out: Path, runs: Sequence["FinishedRun"]) -> None:

@@ -25,6 +25,7 @@ class Benchmark:
     tasks on nodes) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_sizes`` and ``edge_sizes`` are
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given and no eigenvectors are needed. ``note`` says what was read, where it is not the official data.
+    ``fraction`` is the part of the training graphs that is here.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Benchmark:
     edge_sizes: tuple[int, ...] | None
     coordinates: bool = False
     note: str = ""
+    fraction: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,22 @@ def with_directions(
         return benchmark
     cache = (Path(root) if root is not None else default_root()) / "directions"
     return replace(benchmark, graphs=add_directions(benchmark.graphs, k, normalization, cache=cache, progress=progress))
+
+
+def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
+    """The benchmark with the first part of its training graphs, and all others.
+
+    >>> digits = load_benchmark("digits")
+    >>> len(digits.graphs), len(with_fraction(digits, 0.1).graphs)
+    (1797, 666)
+    """
+    if fraction == benchmark.fraction:
+        return benchmark
+    split = benchmark.graphs.graphs["split"]
+    training = (split == 0).nonzero()[:, 0]
+    kept = split != 0
+    kept[training[: max(1, round(fraction / benchmark.fraction * len(training)))]] = True
+    return replace(benchmark, graphs=benchmark.graphs.select(kept.nonzero()[:, 0]), fraction=fraction)
 
 
 def _load(name: str, found: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:

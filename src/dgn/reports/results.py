@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dgn.reports.cells import shipped
 from dgn.reports.runs import RESULT, FinishedRun, read_run, to_json, write_text
-from dgn.training.experiment import experiment_names, load_experiment
 
 Results = Mapping[str, Sequence[FinishedRun]]
 
@@ -65,7 +65,7 @@ def result_path(folder: Path, run: FinishedRun) -> Path:
 def check_settings(run: FinishedRun, subject: str) -> None:
     """Refuse a result under the name of an experiment that comes with the package, but with other settings."""
     name = run.experiment.name
-    changed = run.experiment.differences(load_experiment(name)) if name in experiment_names() else []
+    changed = run.experiment.differences(shipped()[name]) if name in shipped() else []
     if changed:
         raise ValueError(
             f"{subject}: expected the settings of {name}, got others in {', '.join(changed)}; store it under another "

@@ -1,14 +1,17 @@
 """The summary of all results for the README, between two markers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from dgn.reports.page import DATASETS, duration, other_data
+from dgn.reports.cells import DATASETS, cells, table_datasets
 from dgn.reports.results import Results, wall_seconds
 from dgn.reports.scores import main_metric, published_score, summarize
-from dgn.reports.tables import TABLES, Table, cells
+from dgn.reports.sections import duration, other_data
+from dgn.reports.tables import Table
 from dgn.training.experiment import Experiment
 
 BEGIN, END = "<!-- results: written by dgn results -->", "<!-- end of results -->"
+SHOWN = ("table1", "table2", "multi-label")
 #: Columns of the summary: the row of the paper's first table, and where it has none the one with both axes.
 COLUMNS = {
     "mean": ("mean",),
@@ -22,7 +25,9 @@ COLUMNS = {
 
 def results_summary(results: Results) -> str:
     """A row for each dataset and layer that has been run: ours, and the paper's in brackets."""
-    rows = tuple(row for dataset in DATASETS for row in _rows(dataset, results))
+    tables = {table: table_datasets(table) for table in SHOWN}
+    known = {dataset: [table for table in SHOWN if dataset in tables[table]] for dataset in DATASETS}
+    rows = tuple(row for dataset, own in known.items() for row in _rows(dataset, own, results))
     if not rows:
         return "No results yet."
     runs = [run for each in results.values() for run in each]
@@ -36,9 +41,9 @@ def results_summary(results: Results) -> str:
     return f"{Table('', ('', *used), chosen).to_markdown()}\n\n{told}"
 
 
-def _rows(dataset: str, results: Results) -> list[tuple[str, ...]]:
+def _rows(dataset: str, tables: Sequence[str], results: Results) -> list[tuple[str, ...]]:
     by_layer: dict[str, dict[str, Experiment]] = {}
-    for table in TABLES:
+    for table in tables:
         for cell in cells(table, dataset):
             *kind, row = cell.name.split("/")[1:]
             by_layer.setdefault(" ".join(kind), {})[row] = cell
@@ -58,7 +63,8 @@ def _cell(names: tuple[str, ...], row_cells: dict[str, Experiment], results: Res
         return ""
     runs = results[cell.name]
     fewer = f", {len(runs)} seed{'s' * (len(runs) > 1)}" if len(runs) < len(cell.training.seeds) else ""
-    return f"{summarize(runs)}{fewer} ({published_score(cell)})"
+    paper = "" if cell.published is None else f" ({published_score(cell)})"
+    return f"{summarize(runs)}{fewer}{paper}"
 
 
 def replace_summary(text: str, summary: str, path: Path) -> str:

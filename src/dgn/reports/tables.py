@@ -3,15 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dgn.graph.checks import check_option
+from dgn.reports.cells import ROWS, TITLES, table_of
 from dgn.reports.runs import FinishedRun
 from dgn.reports.scores import Score, format_score, main_metric, published_score, summarize, unit
-from dgn.training.experiment import Experiment, experiment_names, load_experiment
-
-TABLES = ("table1", "table2")
-#: Rows of the paper's first table, in its order.
-ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
-KINDS = ("simple", "complex", "complex-e")
+from dgn.training.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -68,37 +63,10 @@ def comparison_table(groups: Mapping[str, Sequence[FinishedRun]], title: str = "
     return Table(title, ("run", "aggregators", "parameters", f"test {main_metric(first.experiment)}", "seconds"), rows)
 
 
-def cells(table: str, dataset: str, rows: Sequence[str] = ()) -> list[Experiment]:
-    """The experiments of a table of the paper for one dataset, in its order.
-
-    ``rows`` are names such as ``mean-dx1``, or of whole experiments such as ``complex/mean``; none means all.
-
-    >>> [cell.name for cell in cells("table1", "zinc", ["complex/mean-dx1"])]
-    ['zinc/complex/mean-dx1']
-    """
-    check_option("table", table, TABLES)
-    check_option("dataset", dataset, tuple(dict.fromkeys(name.split("/")[0] for name in experiment_names())))
-    known = [load_experiment(name) for name in experiment_names() if name.startswith(f"{dataset}/")]
-    known = sorted((each for each in known if each.published and each.published.table == table), key=_place)
-    if not known:
-        raise ValueError(f"dataset: expected one with cells in {table}, got {dataset!r}; 'dgn info' lists all")
-    names = {each.name: each.name.removeprefix(f"{dataset}/") for each in known}
-    short = dict.fromkeys(part for name in names.values() for part in (name, name.split("/")[-1]))
-    for row in rows:
-        check_option("row", row, tuple(short))
-    return [each for each in known if not rows or {names[each.name], names[each.name].split("/")[-1]} & set(rows)]
-
-
-def _place(experiment: Experiment) -> tuple[int, int, str]:
-    _, *kind, row = experiment.name.split("/")
-    return (KINDS.index(kind[0]) if kind else 0, ROWS.index(row) if row in ROWS else len(ROWS), row)
-
-
 def paper_table(experiments: Sequence[Experiment], scores: Mapping[str, Score]) -> Table:
-    """A table of the paper with our scores, by name of the experiment, beside its own."""
-    first = experiments[0]
-    titles = {"table1": "Table 1, the same budget", "table2": "Table 2, tuned"}
-    title = titles[(first.published and first.published.table) or "table1"]
+    """A table of the paper with our scores, by name of the experiment, beside its own; or one of ours alone."""
+    first, published = experiments[0], any(each.published for each in experiments)
+    title = TITLES[table_of(first) or "table1"]
     by_place = {(each.name.split("/")[-1], "/".join(each.name.split("/")[1:-1])): each for each in experiments}
     kinds = dict.fromkeys(kind for _, kind in by_place)
     rows = []
@@ -106,7 +74,8 @@ def paper_table(experiments: Sequence[Experiment], scores: Mapping[str, Score]) 
         line = [row.replace("-", " ") if row in ROWS else row]
         for kind in kinds:
             cell = by_place.get((row, kind))
-            line += ["", ""] if cell is None else [str(scores.get(cell.name, "-")), published_score(cell)]
+            both = ["", ""] if cell is None else [str(scores.get(cell.name, "-")), published_score(cell)]
+            line += both[: 1 + published]
         rows.append(tuple(line))
-    header = tuple(word for kind in kinds for word in (kind or "ours", f"{kind} paper".strip()))
+    header = tuple(word for kind in kinds for word in (kind or "ours", f"{kind} paper".strip())[: 1 + published])
     return Table(f"{title}: {first.data.dataset}, {main_metric(first)}", ("run", *header), tuple(rows))

@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import dgn
 PACKAGES = ("torch", "torch-geometric", "numpy", "scipy", "lightning", "torchmetrics", "numba", "triton")
 
 
+@cache  # the same for every seed of a process, and asking git takes as long as many steps of training
 def collect_versions() -> dict[str, str]:
-    """Versions by name; what is not installed is left out.
+    """Versions by name, as they are when first asked for; what is not installed is left out.
 
     >>> sorted({"dgn", "python", "torch", "machine"} - set(collect_versions()))
     []

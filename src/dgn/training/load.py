@@ -1,11 +1,11 @@
 """The graphs of an experiment, with the directions that its network reads."""
 
-from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions
+from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
 from dgn.training.experiment import Experiment
 
 
 def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
-    """The benchmark of an experiment; eigenvectors are computed on first use and kept.
+    """The benchmark of an experiment, or as much of it as is trained on; eigenvectors are computed once and kept.
 
     Graphs with coordinates have their field already, and a network without directions needs none.
 
@@ -15,6 +15,6 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     """
     data = experiment.data
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
-    if not experiment.num_directions:
-        return benchmark
-    return with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
+    if experiment.num_directions:
+        benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
+    return with_fraction(benchmark, data.train_fraction)

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.aggregation import average_log_degree, degree_scalers, make_plan
-from dgn.data.benchmarks import Benchmark, with_directions
+from dgn.aggregation import degree_scalers, make_plan
+from dgn.aggregation.scalers import mean_log_degree
+from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
@@ -37,7 +38,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     """Bring the graphs of an experiment to the device, with the weights of their field."""
     data, network = experiment.data, experiment.network
     objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
-    graphs = _with_field(experiment, benchmark)
+    graphs = _with_field(experiment, with_fraction(benchmark, data.train_fraction))
     split = graphs.graphs["split"]
     numbers = [(split == number).nonzero()[:, 0] for number in range(3)]
     for name, chosen in zip(SPLITS, numbers, strict=True):
@@ -45,7 +46,6 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    numbers[0] = numbers[0][: max(1, round(data.train_fraction * len(numbers[0])))]
     potential = network.positional or network.readout == "directional"
     names = {
         "nodes": ["x", *(["potential"] if potential else []), *(name for name in ("y",) if name in graphs.nodes)],
@@ -56,7 +56,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         names["nodes"] += [name for name in ("gap", "component") if name in graphs.nodes]
     store = Store(graphs, names, store_device(graphs, device))
     store.weights = make_plan(network.aggregators).compute_weights(store.edges.get("field"), store.graph)
-    delta = average_log_degree([graphs.select(numbers[0]).graph])
+    delta = mean_log_degree(store.graph.in_degree[(split == 0).to(store.device)[store.graph.batch]])
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)

@@ -1,0 +1,113 @@
+"""The cells of the paper's tables, and of ours beside them: which experiments, and in which order."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+from dgn.graph.checks import check_option
+from dgn.training.experiment import Experiment, experiment_names, load_experiment
+
+TITLES = {
+    "table1": "Table 1, the same budget",
+    "table2": "Table 2, tuned",
+    "multi-label": "Many labels, most of them missing",
+    "augmentation": "Augmentation, a tenth of CIFAR10",
+}
+DATASETS = {
+    "zinc": "ZINC", "pattern": "PATTERN", "cifar10": "CIFAR10", "molhiv": "MolHIV", "molpcba": "MolPCBA",
+    "muv": "MUV", "tox21": "Tox21",
+}  # fmt: skip
+#: Rows of the paper's first table, in its order, and in the order in which they are run: what it says comes first.
+ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
+TURNS = ("mean", "mean-dx1", "mean-dx1-av1", "mean-av1", "mean-dx1-dx2", "mean-av1-av2", "mean-pos1", "mean-pos1-pos2")
+KINDS = ("simple", "complex", "complex-e")
+
+
+@cache  # the files of the package do not change while it runs
+def shipped() -> Mapping[str, Experiment]:
+    """All experiments that come with the package, by name.
+
+    >>> shipped()["zinc/tuned"] == load_experiment("zinc/tuned")
+    True
+    """
+    return MappingProxyType({name: load_experiment(name) for name in experiment_names()})
+
+
+def table_of(experiment: Experiment) -> str | None:
+    """The table that an experiment belongs to: one of the paper's, or one of ours beside it.
+
+    >>> [table_of(load_experiment(name)) for name in ("zinc/tuned", "muv/simple/mean", "digits/dx")]
+    ['table2', 'multi-label', None]
+    """
+    if experiment.published is not None:
+        return experiment.published.table
+    if experiment.name.startswith("cifar10/augmentation/"):
+        return "augmentation"
+    return "multi-label" if experiment.data.dataset in ("muv", "tox21") else None
+
+
+def table_datasets(table: str) -> list[str]:
+    """The datasets of a table.
+
+    >>> table_datasets("multi-label")
+    ['muv', 'tox21']
+    """
+    check_option("table", table, tuple(TITLES))
+    found = {each.data.dataset for each in shipped().values() if table_of(each) == table}
+    return [dataset for dataset in DATASETS if dataset in found]
+
+
+def cells(table: str, dataset: str, rows: Sequence[str] = ()) -> list[Experiment]:
+    """The experiments of a table for one dataset, in the order of the paper.
+
+    ``rows`` are names such as ``mean-dx1``, or of whole experiments such as ``complex/mean``; none means all.
+
+    >>> [cell.name for cell in cells("table1", "zinc", ["complex/mean-dx1"])]
+    ['zinc/complex/mean-dx1']
+    """
+    check_option("table", table, tuple(TITLES))
+    check_option("dataset", dataset, tuple(dict.fromkeys(name.split("/")[0] for name in shipped())))
+    known = in_order([each for each in shipped().values() if each.data.dataset == dataset and table_of(each) == table])
+    if not known:
+        raise ValueError(f"dataset: expected one with cells in {table}, got {dataset!r}; 'dgn info' lists all")
+    names = {each.name: each.name.removeprefix(f"{dataset}/") for each in known}
+    short = dict.fromkeys(part for name in names.values() for part in (name, name.split("/")[-1]))
+    for row in rows:
+        check_option("row", row, tuple(short))
+    return [each for each in known if not rows or {names[each.name], names[each.name].split("/")[-1]} & set(rows)]
+
+
+def in_order(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """The order of the paper: by kind of layer, then rows; then by strength of augmentation."""
+    return sorted(experiments, key=_place)
+
+
+def in_turn(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """The order in which cells are run: whole rows, so that a sitting that is cut leaves some; weak augmentation first.
+
+    >>> [cell.name for cell in in_turn(cells("table1", "zinc", ["mean", "mean-dx1"]))][2:4]
+    ['zinc/complex-e/mean', 'zinc/simple/mean-dx1']
+    """
+    return sorted(experiments, key=_turn)
+
+
+def _turn(experiment: Experiment) -> tuple[float, ...]:
+    kind, row = _parts(experiment)
+    return (
+        experiment.augmentation.distortion,
+        experiment.augmentation.rotation,
+        TURNS.index(row) if row in TURNS else len(TURNS),
+        KINDS.index(kind) if kind in KINDS else 0,
+    )
+
+
+def _place(experiment: Experiment) -> tuple[int, int, float, float, str]:
+    (kind, row), change = _parts(experiment), experiment.augmentation
+    place = ROWS.index(row) if row in ROWS else len(ROWS)
+    return (KINDS.index(kind) if kind in KINDS else 0, place, change.distortion, change.rotation, row)
+
+
+def _parts(experiment: Experiment) -> tuple[str, str]:
+    """The kind of layer, and the row; the strength of an augmentation is no part of it."""
+    _, *kind, row = experiment.name.split("/")
+    return "/".join(kind), row.partition("-rotation")[0].partition("-distortion")[0]
