@@ -1,0 +1,131 @@
+"""Training of the tuned MolPCBA network (6.7 million parameters) on graphs of the real sizes with random labels.
+
+    python benchmarks/molpcba.py [--sizes molpcba_split.npz] [--graphs 350343] [--epochs 3] [--device cuda|cpu]
+
+The labels of MolPCBA are not needed to know how fast it trains. ``--sizes`` is a file with ``num_nodes``, ``num_bonds``
+and ``split`` of its 437,929 molecules; without it, sizes with the same mean are drawn. Molecules are chains with
+branches and rings, made with a fixed seed; features and labels are random, two fifths of the labels known. Prints
+graphs per second, the most memory, and the time of an epoch of all 350,343 training graphs.
+"""
+
+import argparse
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from training import member, time_epochs
+
+from dgn.data.benchmarks import ATOMS, BONDS, TASKS, Benchmark
+from dgn.data.directions import add_directions
+from dgn.data.packed import PackedGraphs
+from dgn.training.build import count_parameters
+from dgn.training.experiment import load_experiment
+from dgn.training.material import prepare
+
+TRAINING, SEED = 350_343, 41
+MEAN, SPREAD = 26.0, 6.0  # nodes of a molecule
+RING = 5  # steps along the chain that a ring closes
+KNOWN, ACTIVE = 0.4, 0.02  # shares of labels
+Numbers = NDArray[np.int64]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=Path, help="file with num_nodes, num_bonds and split")
+    parser.add_argument("--graphs", type=int, default=TRAINING, help="training graphs, the first so many")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs to time, after one to warm up; the median counts")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
+    parser.add_argument("--experiment", default="molpcba/tuned")
+    parser.add_argument("--set", nargs="+", default=[], help="settings, as training.batch_size=512")
+    arguments = parser.parse_args()
+    device = torch.device(arguments.device)
+    where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    print(f"{where}, torch {torch.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC", flush=True)
+    measure(arguments, device)
+
+
+def measure(arguments: argparse.Namespace, device: torch.device) -> None:
+    """Make the graphs, train on them, and print."""
+    experiment = load_experiment(arguments.experiment, arguments.set)
+    began = time.perf_counter()
+    nodes, bonds, split = read_sizes(arguments.sizes, arguments.graphs)
+    graphs = make_molecules(nodes, bonds, split)
+    made = time.perf_counter()
+    graphs = add_directions(graphs, experiment.num_directions)
+    solved = time.perf_counter()
+    task = TASKS["molpcba"]
+    benchmark = Benchmark("molpcba", graphs, task.objective, task.metric, task.targets, ATOMS, BONDS)
+    material = prepare(experiment, benchmark, device)
+    one = member(SEED, experiment, benchmark, material, device)
+    ready = time.perf_counter()
+    size = f"{graphs.num_nodes:,} nodes and {graphs.num_edges:,} edges in {len(graphs):,} graphs"
+    print(
+        f"{size}: made {made - began:.1f} s, directions {solved - made:.1f} s, ready {ready - solved:.1f} s", flush=True
+    )
+    steps, milliseconds = time_epochs([one], material, arguments.epochs)
+    trained, seconds = len(material.training), milliseconds / 1e3
+    print(
+        f"{experiment.name}, {count_parameters(one.network):,} parameters, {experiment.training.batch_size} graphs a step"
+    )
+    print(f"{milliseconds / steps:.2f} ms/step, {trained / seconds:,.0f} graphs/s")
+    print(f"epoch of {trained:,} graphs: {seconds:.2f} s; of all {TRAINING:,}: {seconds * TRAINING / trained:.1f} s")
+    if device.type == "cuda":
+        print(f"most memory: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+
+
+def read_sizes(file: Path | None, training: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Nodes, bonds and split of the first training graphs and as large a part of the others."""
+    if file is None:
+        random = np.random.default_rng(SEED)
+        nodes = random.normal(MEAN, SPREAD, training * 5 // 4).round().clip(1).astype(np.int64)
+        split = np.repeat([0, 1, 2], [training, training // 8, len(nodes) - training - training // 8])
+        return nodes, np.where(nodes > RING, nodes + 2, nodes - 1), split
+    with np.load(file) as arrays:
+        nodes, bonds, split = (arrays[name].astype(np.int64) for name in ("num_nodes", "num_bonds", "split"))
+    counts = (training, max(1, training // 8), max(1, training // 8))
+    chosen = np.concatenate([np.flatnonzero(split == part)[:count] for part, count in enumerate(counts)])
+    return nodes[chosen], bonds[chosen], split[chosen]
+
+
+def make_molecules(nodes: Numbers, bonds: Numbers, split: Numbers) -> PackedGraphs:
+    """Chains with branches, and as many rings as there are bonds beyond; fewer bonds leave pieces."""
+    random = np.random.default_rng(SEED)
+    pointer = np.concatenate([[0], nodes.cumsum()])
+    place = np.arange(pointer[-1]) - np.repeat(pointer[:-1], nodes)
+    inner = place[place > 0]
+    parent = np.maximum(inner - 1 - random.choice(3, size=len(inner), p=(0.75, 0.2, 0.05)), 0)
+    kept = inner <= np.repeat(bonds, np.maximum(nodes - 1, 0))  # a molecule of several pieces has fewer
+    owner = np.repeat(np.arange(len(nodes)), np.maximum(nodes - 1, 0))[kept]
+    rings = np.maximum(bonds - (nodes - 1), 0)
+    of_ring = np.repeat(np.arange(len(nodes)), rings)
+    number = np.arange(len(of_ring)) - np.repeat(rings.cumsum() - rings, rings)
+    start = number * np.maximum(nodes - RING, 1)[of_ring] // rings[of_ring]
+    end = np.minimum(start + RING, nodes[of_ring] - 1)
+    ends = np.stack([np.concatenate([parent[kept], start]), np.concatenate([inner[kept], end])])
+    order = np.argsort(np.concatenate([owner, of_ring]), kind="stable")
+    both = np.stack([ends[:, order], ends[::-1, order]], axis=2).reshape(2, -1)
+    draw = torch.Generator().manual_seed(SEED)
+    return PackedGraphs(
+        torch.from_numpy(pointer),
+        torch.from_numpy(np.concatenate([[0], 2 * bonds.cumsum()])),
+        torch.from_numpy(both.astype(np.int16)),
+        nodes={"x": _categories(ATOMS, len(place), draw)},
+        edges={"edge_attr": _categories(BONDS, both.shape[1] // 2, draw).repeat_interleave(2, dim=0)},
+        graphs={"y": _labels(len(nodes), draw), "split": torch.from_numpy(split.astype(np.uint8))},
+    )
+
+
+def _categories(sizes: tuple[int, ...], rows: int, draw: torch.Generator) -> torch.Tensor:
+    return torch.stack([torch.randint(size, (rows,), generator=draw, dtype=torch.uint8) for size in sizes], dim=1)
+
+
+def _labels(rows: int, draw: torch.Generator) -> torch.Tensor:
+    value = torch.rand(rows, TASKS["molpcba"].targets, generator=draw)
+    return torch.where(value < KNOWN, (value < KNOWN * ACTIVE).to(torch.int8), -1)
+
+
+if __name__ == "__main__":
+    main()
