@@ -67,9 +67,8 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> None:
     )
     steps, milliseconds = time_epochs([one], material, arguments.epochs)
     trained, seconds = len(material.training), milliseconds / 1e3
-    print(
-        f"{experiment.name}, {count_parameters(one.network):,} parameters, {experiment.training.batch_size} graphs a step"
-    )
+    batch = experiment.training.batch_size
+    print(f"{experiment.name}, {count_parameters(one.network):,} parameters, {batch} graphs a step")
     print(f"{milliseconds / steps:.2f} ms/step, {trained / seconds:,.0f} graphs/s")
     print(f"epoch of {trained:,} graphs: {seconds:.2f} s; of all {TRAINING:,}: {seconds * TRAINING / trained:.1f} s")
     if device.type == "cuda":
