@@ -1,6 +1,7 @@
 """Scores of a whole split, by the rules under which results were published. All are fractions, not percent."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -75,9 +76,10 @@ def roc_auc(prediction: Tensor, target: Tensor) -> float:
     >>> round(roc_auc(torch.tensor([90.0, 80.0, 70.0, 60.0]), torch.tensor([1, 0, 1, 0])), 6)
     0.75
     """
-    from torchmetrics.functional.classification import binary_auroc
-
-    return _mean_over_tasks(binary_auroc, prediction, target)
+    ranked = _rank(prediction, target)
+    above = (ranked.before + ranked.negatives) / 2  # negatives above each row, half of those that tie with it
+    total = (ranked.positive * (1 - above / ranked.negatives[-1:].clamp(min=1))).sum(dim=0)
+    return _mean_over_tasks(total, ranked)
 
 
 @torch.no_grad()
@@ -90,9 +92,9 @@ def average_precision(prediction: Tensor, target: Tensor) -> float:
     >>> round(average_precision(torch.tensor([90.0, 80.0, 70.0, 60.0]), torch.tensor([1, 0, 1, 0])), 6)
     0.833333
     """
-    from torchmetrics.functional.classification import binary_average_precision
-
-    return _mean_over_tasks(binary_average_precision, prediction, target)
+    ranked = _rank(prediction, target)
+    precision = ranked.positives / (ranked.positives + ranked.negatives).clamp(min=1)
+    return _mean_over_tasks((ranked.positive * precision).sum(dim=0), ranked)
 
 
 def _class_accuracy(prediction: Tensor, target: Tensor, average: str) -> float:
@@ -110,31 +112,48 @@ def _class_accuracy(prediction: Tensor, target: Tensor, average: str) -> float:
     return float(found)
 
 
-def _mean_over_tasks(score: Callable[..., Tensor], prediction: Tensor, target: Tensor) -> float:
+class _Ranked(NamedTuple):
+    """Rows of each task from the highest score to the lowest, all tasks at once, [G, T] float64 each.
+
+    ``positive`` is 1 for positive labels; ``positives`` and ``negatives`` count those down to and with the rows that tie
+    with each, ``before`` the negatives above them. Rows without a label come last and count nowhere.
+    """
+
+    positive: Tensor
+    positives: Tensor
+    negatives: Tensor
+    before: Tensor
+
+
+def _rank(prediction: Tensor, target: Tensor) -> _Ranked:
     prediction, target = (values.reshape(len(values), -1) for values in (prediction, target))
-    tasks = ((target == 1).any(dim=0) & (target == 0).any(dim=0)).nonzero().flatten().tolist()
+    scores = torch.where(target >= 0, prediction.double(), -torch.inf)  # also false for NaN
+    ordered, order = scores.sort(dim=0, descending=True)
+    sorted_target = target.gather(0, order)
+    positive, negative = ((sorted_target == label).double() for label in (1, 0))
+    place = torch.arange(len(scores), device=scores.device)[:, None].expand_as(scores)
+    changes, edge = ordered[1:] != ordered[:-1], torch.ones_like(ordered[:1], dtype=torch.bool)
+    starts, ends = torch.cat([edge, changes]), torch.cat([changes, edge])
+    start = torch.where(starts, place, 0).cummax(dim=0).values
+    end = torch.where(ends, place, len(scores)).flip(0).cummin(dim=0).values.flip(0)
+    positives, negatives = positive.cumsum(0), negative.cumsum(0)
+    return _Ranked(
+        positive, positives.gather(0, end), negatives.gather(0, end), (negatives - negative).gather(0, start)
+    )
+
+
+def _mean_over_tasks(total: Tensor, ranked: _Ranked) -> float:
+    """The mean of ``total`` [T] over the positives of each task, over the tasks that have both labels."""
+    positives, negatives = (counts[-1:].sum(dim=0) for counts in (ranked.positives, ranked.negatives))
+    both = (positives > 0) & (negatives > 0)
+    scores = torch.where(both, total / positives.clamp(min=1), 0)
+    found, tasks = torch.stack([scores.sum(), both.sum()]).tolist()
     if not tasks:
         raise ValueError(
             "target: expected a task with a positive and a negative label, got none; the score is not defined on "
             "these rows, evaluate on more of them"
         )
-    place = _places(prediction)
-    found = []
-    for task in tasks:
-        labelled = target[:, task] >= 0  # also false for NaN
-        found.append(score(place[labelled, task], target[labelled, task].long(), validate_args=False))
-    return float(torch.stack(found).double().mean())
-
-
-def _places(scores: Tensor) -> Tensor:
-    """Numbers from 0 to 1 in the order of each column, equal where the scores are equal.
-
-    Scores outside that range would go through a sigmoid, which ties the large ones: their order is all that counts.
-    """
-    ordered, order = scores.sort(dim=0)
-    steps = torch.zeros_like(ordered, dtype=torch.float64)
-    steps[1:] = (ordered[1:] != ordered[:-1]).cumsum(dim=0) / len(scores)
-    return torch.zeros_like(steps).scatter_(0, order, steps)
+    return float(found / tasks)
 
 
 METRICS: dict[str, tuple[Metric, bool]] = {  # how, and whether higher is better
