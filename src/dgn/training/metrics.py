@@ -115,8 +115,8 @@ def _class_accuracy(prediction: Tensor, target: Tensor, average: str) -> float:
 class _Ranked(NamedTuple):
     """Rows of each task from the highest score to the lowest, all tasks at once, [G, T] float64 each.
 
-    ``positive`` is 1 for positive labels; ``positives`` and ``negatives`` count those down to and with the rows that tie
-    with each, ``before`` the negatives above them. Rows without a label come last and count nowhere.
+    ``positive`` is 1 for positive labels; ``positives`` and ``negatives`` count those down to and with the rows that
+    tie with each, ``before`` the negatives above them. Rows without a label come last and count nowhere.
     """
 
     positive: Tensor
