@@ -389,8 +389,8 @@ def kernel() -> Figure:
         (itself, "$I$", torch.eye(len(position), dtype=torch.float64)),
     ]  # fmt: skip
     total = sum(weight * matrix for weight, _, matrix in parts)
-    figure = Figure(figsize=(10.6, 3.9), layout="constrained")
-    above_row, below_row = figure.subfigures(2, 1, height_ratios=[1, 1.15])
+    figure = Figure(figsize=(10.6, 3.6), layout="constrained")
+    above_row, below_row = figure.subfigures(2, 1, height_ratios=[1, 0.95])
     node = width * (height // 2) + width // 2
     shown = [(f"{'+' * (weight > 0)}{signed(weight)} {name}", matrix[node]) for weight, name, matrix in parts] + [
         ("= kernel $k$", total[node])
@@ -473,7 +473,8 @@ def twins() -> Figure:
         draw_directions(axes[1], edges, position, potential[:, 0], r"$\varphi_1$ and its field")
         draw_values(axes[2], edges, position, slope, r"$|B_{dx}\,x|$, x the degree")
         for place, value in zip(position, slope.tolist(), strict=True):
-            axes[2].annotate(f"{value:.2f}", place, (0, 8), textcoords="offset points", ha="center", fontsize=7)
+            away = (0, 8 if place[1] > -0.1 else -14)  # from the bonds
+            axes[2].annotate(f"{value:.2f}", place, away, textcoords="offset points", ha="center", fontsize=7)
     return figure
 
 
