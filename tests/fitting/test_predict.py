@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,18 @@ def test_rows_stay_in_order_with_their_columns(
             assert float(row["y_lower"]) < float(row["y_prediction"]) < float(row["y_upper"])
             assert float(row["y_spread"]) > 0
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv"]
+
+
+def test_other_processes_say_the_same(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    table, model = open_table(write(tmp_path / "t.csv")), fitted[0].model
+    for workers in (0, 1):
+        predict_table(model, table, tmp_path / f"{workers}.csv", PredictOptions(workers=workers))
+    assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
+
+
+def test_predicting_loads_nothing_that_only_training_needs() -> None:
+    code = "import sys, dgn.fitting.predict, dgn.fitting.model; print('lightning' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
 
 
 def test_infinite_intervals_are_left_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import typer
 from dgn.cli.display import make_console
 from dgn.cli.errors import say_error
 
-LARGE = 4_000_000  # bytes of a table from which processes that read SMILES are worth their start
+LARGE = 500_000  # bytes of a table from which other processes are worth their start
+MOST = 16  # processes that are started unasked: each takes some hundred megabytes
 
 
 def command(
@@ -19,7 +20,7 @@ def command(
     smiles: Annotated[str | None, typer.Option(help="Column of SMILES.", show_default="that of the model")] = None,
     interval: Annotated[float, typer.Option(help="Level of the intervals of numbers.")] = 0.9,
     workers: Annotated[
-        int | None, typer.Option(help="Processes that read SMILES.", min=0, show_default="by size of the table")
+        int | None, typer.Option(help="Processes beside this one.", min=0, show_default="by size of the table")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
@@ -39,7 +40,7 @@ def command(
         raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
     size = table.stat().st_size * (4 if table.suffix in (".gz", ".parquet") else 1)
     if workers is None:
-        workers = max(1, (os.cpu_count() or 1) - 1) if size > LARGE else 0
+        workers = min(MOST, os.cpu_count() or 1) if size > LARGE else 0
     total = 0 if quiet else sum(1 for _ in opened.rows())
     with progress_bar("predicting", total, "molecules", not quiet) as advance:
         found = predict_table(loaded, opened, out, PredictOptions(smiles, interval, workers), advance)

@@ -69,11 +69,15 @@ def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
     for molecule in molecules:
         # By number: RDKit's own iterators take twice the time.
         for atom in map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())):
-            atoms += _atom_features(atom)
+            atoms += _atom_features(
+                atom.GetAtomicNum(), atom.GetChiralTag(), atom.GetTotalDegree(), atom.GetFormalCharge(),
+                atom.GetTotalNumHs(), atom.GetNumRadicalElectrons(), atom.GetHybridization(), atom.GetIsAromatic(),
+                atom.IsInRing(),
+            )  # fmt: skip
         for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
             i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
             ends += (i, j, j, i)
-            bonds += _bond_features(bond) * 2
+            bonds += _bond_features(bond.GetBondType(), bond.GetStereo(), bond.GetIsConjugated())
         node_count.append(molecule.GetNumAtoms())
         edge_count.append(2 * molecule.GetNumBonds())
     return PackedGraphs(
@@ -111,32 +115,30 @@ def parse_smiles(smiles: str) -> Any:
     return parsed
 
 
-def _atom_features(atom: Any) -> bytes:
-    number, charge, most = atom.GetAtomicNum(), atom.GetFormalCharge(), LIMITS["charge"]
+@cache  # There are few kinds of atoms and bonds, and RDKit takes long to spell the name of a category.
+def _atom_features(
+    number: int, chirality: Any, degree: int, charge: int, hydrogens: int, radicals: int, hybrid: Any, *flags: bool
+) -> bytes:
+    most = LIMITS["charge"]
     features = (
         number - 1 if 1 <= number <= 118 else 118,
-        _place(atom.GetChiralTag(), CHIRALITIES),
-        min(atom.GetTotalDegree(), LIMITS["degree"] + 1),
+        _place(chirality, CHIRALITIES),
+        min(degree, LIMITS["degree"] + 1),
         charge + most if abs(charge) <= most else 2 * most + 1,
-        min(atom.GetTotalNumHs(), LIMITS["hydrogens"] + 1),
-        min(atom.GetNumRadicalElectrons(), LIMITS["radicals"] + 1),
-        _place(atom.GetHybridization(), HYBRIDIZATIONS),
-        atom.GetIsAromatic(),
-        atom.IsInRing(),
+        min(hydrogens, LIMITS["hydrogens"] + 1),
+        min(radicals, LIMITS["radicals"] + 1),
+        _place(hybrid, HYBRIDIZATIONS),
+        *flags,
     )
     return bytes(features)
 
 
-def _bond_features(bond: Any) -> bytes:
-    features = (
-        _place(bond.GetBondType(), BOND_TYPES),
-        _place(bond.GetStereo(), STEREO),
-        bond.GetIsConjugated(),
-    )
-    return bytes(features)
+@cache
+def _bond_features(kind: Any, stereo: Any, conjugated: bool) -> bytes:
+    """Of both directions."""
+    return bytes((_place(kind, BOND_TYPES), _place(stereo, STEREO), conjugated)) * 2
 
 
-@cache  # RDKit takes long to spell the name of a category
 def _place(category: Any, names: tuple[str, ...]) -> int:
     name = str(category)
     return names.index(name) if name in names else len(names) - 1

@@ -1,35 +1,26 @@
-"""Several networks on the same molecules: trained side by side, asked together."""
+"""Several networks that are asked about the same molecules, here or in other processes."""
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from dgn.data.benchmarks import ATOMS, BONDS, Benchmark
+from dgn.data.benchmarks import ATOMS, BONDS
 from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
-from dgn.fitting.columns import Task
+from dgn.fitting.ahead import ahead
+from dgn.fitting.featurize import featurize, featurize_chunks
 from dgn.nn import DGN
 from dgn.training.build import Inputs, build_for_inputs
-from dgn.training.checkpoint import load_checkpoint
 from dgn.training.evaluate import predict
 from dgn.training.experiment import Experiment
-from dgn.training.loop import train
-from dgn.training.run import EpochReport, RunResult
 
 BATCH = 128  # molecules that are asked about at once
 Weights = Mapping[str, Tensor]
-
-
-class Trained(NamedTuple):
-    """The weights of each member, the mean log degree they were scaled by, and how their training went."""
-
-    weights: list[dict[str, Tensor]]
-    delta: float
-    results: list[RunResult]
 
 
 class Ensemble:
@@ -42,6 +33,7 @@ class Ensemble:
         self, experiment: Experiment, delta: float, targets: int, weights: Sequence[Weights], device: torch.device | str
     ) -> None:
         self.experiment, self.device = experiment, torch.device(device)
+        self.delta, self.targets = delta, targets
         inputs = Inputs(ATOMS, BONDS, targets)
         self.networks = [build_for_inputs(experiment.network, inputs, delta) for _ in weights]
         for network, values in zip(self.networks, weights, strict=True):
@@ -60,8 +52,7 @@ class Ensemble:
         store = Store(graphs, names, self.device)
         store.weights = self.networks[0].plan.compute_weights(store.edges.pop("field", None), store.graph)
         found = [self._ask(store, part) for part in torch.split(torch.arange(len(graphs)), BATCH) if len(part)]
-        last = self.networks[0].head[-1]
-        empty = torch.zeros(len(self.networks), 0, int(last.out_features))  # type: ignore[arg-type]
+        empty = torch.zeros(len(self.networks), 0, self.targets)
         return torch.cat([empty, *found], dim=1)
 
     def _ask(self, store: Store, numbers: Tensor) -> Tensor:
@@ -70,34 +61,38 @@ class Ensemble:
         return torch.stack([predict(network, batch)[: len(numbers)] for network in self.networks]).float().cpu()
 
 
-def train_ensemble(
-    experiment: Experiment,
-    benchmark: Benchmark,
-    folder: Path,
-    device: str = "auto",
-    on_epoch: Callable[[EpochReport], None] | None = None,
-    on_resume: Callable[[str], None] | None = None,
-) -> Trained:
-    """Train one member for each seed of the experiment; those that are finished in the folder are read."""
-    seeds = experiment.training.seeds
-    results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
-    loaded = [load_checkpoint(folder / f"seed-{seed}" / "model.safetensors") for seed in seeds]
-    return Trained([tensors for tensors, _ in loaded], float(loaded[0][1]["delta"]), results)
+class Answer(NamedTuple):
+    """What each member says of the molecules of a chunk that could be read, [M, G, T], and the problems of all."""
+
+    said: Tensor
+    problems: list[str]
 
 
-def make_benchmark(graphs: PackedGraphs, values: Tensor, part: Tensor, task: Task) -> Benchmark:
-    """Training molecules (part 0) and validation molecules (part 1) as the training loop takes them.
+def ask_chunks(ensemble: Ensemble, chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Answer]:
+    """Ask about SMILES chunk by chunk, in order.
 
-    ``values`` [R, T] are what the networks are to say: numbers near 0, or 0 and 1; NaN where unknown.
-    The loop wants a test part too: the validation molecules stand there again, for what is held out stays held out.
+    On the CPU ``workers`` processes do all of it; with a GPU, which is faster than they are, they read SMILES alone.
     """
-    training, validation = ((part == number).nonzero()[:, 0] for number in (0, 1))
-    chosen = torch.cat([training, validation, validation])
-    sizes = torch.tensor([len(training), len(validation), len(validation)])
-    split = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
-    shown = graphs.select(chosen).with_values(graphs={"y": values[chosen].float(), "split": split})
-    objective, metric = ("regression", "mae") if task == "regression" else ("multi-label", "roc-auc")
-    return Benchmark("table", shown, objective, metric, values.size(1), ATOMS, BONDS)
+    if workers and ensemble.device.type == "cpu":
+        weights = [{name: t.cpu().numpy() for name, t in one.state_dict().items()} for one in ensemble.networks]
+        told = pickle.dumps((ensemble.experiment, ensemble.delta, ensemble.targets, weights))
+        for said, problems in ahead(partial(_ask_there, told), chunks, workers):
+            yield Answer(torch.from_numpy(said), problems)
+        return
+    for graphs, problems in featurize_chunks(chunks, workers):
+        yield Answer(ensemble(graphs), problems)
+
+
+def _ask_there(told: bytes, smiles: list[str]) -> tuple[Any, list[str]]:
+    graphs, problems = featurize(smiles)
+    return _rebuild(told)(graphs).numpy(), problems
+
+
+@lru_cache(maxsize=1)  # a process is asked about many chunks
+def _rebuild(told: bytes) -> Ensemble:
+    experiment, delta, targets, weights = pickle.loads(told)  # our own words, from the process that started this one
+    tensors = [{name: torch.from_numpy(array) for name, array in one.items()} for one in weights]
+    return Ensemble(experiment, delta, targets, tensors, "cpu")
 
 
 def _load(network: DGN, weights: Weights) -> None:

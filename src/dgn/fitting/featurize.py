@@ -1,16 +1,13 @@
 """SMILES to graphs, here or in other processes; what cannot be read is said, never raised."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import torch
 
 from dgn.data.molecules import pack_parsed, parse_smiles
 from dgn.data.packed import PackedGraphs
+from dgn.fitting.ahead import ahead
 
 VERSION = "ogb, centres R and S 1"  # of the features: a model reads no others
 CHUNK = 2048  # molecules that travel together
@@ -65,31 +62,11 @@ def _name_centres(graphs: PackedGraphs, molecules: Sequence[Any]) -> None:
 
 
 def featurize_chunks(chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Featurized]:
-    """Featurize chunk by chunk, in order; with ``workers`` in so many processes, a few chunks ahead.
-
-    Processes are started afresh: a script that asks for them must protect its main part by ``__name__``.
-    """
-    if workers < 1:
-        yield from map(featurize, chunks)
-        return
-    with ExitStack() as stack:
-        pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"), _one_thread))
-        stack.callback(pool.shutdown, cancel_futures=True)
-        running: deque[Future[dict[str, Any]]] = deque()
-        for chunk in chunks:
-            running.append(pool.submit(_for_travel, list(chunk)))
-            if len(running) > workers + 1:
-                yield _arrived(running.popleft().result())
-        while running:
-            yield _arrived(running.popleft().result())
-
-
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+    """Featurize chunk by chunk, in order; with ``workers`` in so many processes, a few chunks ahead."""
+    return map(featurize, chunks) if workers < 1 else map(_arrived, ahead(_for_travel, chunks, workers))
 
 
 def _for_travel(smiles: list[str]) -> dict[str, Any]:
-    """Arrays instead of tensors, which would travel through shared memory and open files."""
     graphs, problems = featurize(smiles)
     arrays = {
         "node_pointer": graphs.node_pointer,

@@ -15,14 +15,15 @@ from dgn.data.directions import add_directions
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.conformal import conformal_scores
 from dgn.fitting.defaults import default_experiment
-from dgn.fitting.ensemble import Ensemble, Trained, make_benchmark, train_ensemble
+from dgn.fitting.ensemble import Ensemble
+from dgn.fitting.members import Trained, make_benchmark, train_ensemble
 from dgn.fitting.model import Model, Prediction
 from dgn.fitting.rows import Molecules, TableData, take
 from dgn.fitting.scores import mean_scores, score_classes, score_numbers
 from dgn.fitting.split import PARTS, Split
 from dgn.fitting.tune import choose_settings
 from dgn.reports.versions import collect_versions
-from dgn.training.devices import make_fabric
+from dgn.training.devices import choose_device
 from dgn.training.run import EpochReport
 
 LEVEL = 0.9  # of the intervals that are scored
@@ -106,8 +107,7 @@ def fit_molecules(
         )
         experiment, folder = tried.experiment, tried.folder
     trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
-    device = make_fabric(options.device).device
-    ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, device)
+    ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, choose_device(options.device))
     nothing = torch.zeros(0, len(targets), dtype=torch.float64)
     model = Model(
         task, targets, smiles, experiment, trained.delta, trained.weights, center, scale, nothing, center * 0, ensemble

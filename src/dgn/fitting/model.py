@@ -18,7 +18,7 @@ from dgn.fitting.ensemble import Ensemble
 from dgn.fitting.featurize import VERSION
 from dgn.graph.checks import check_option
 from dgn.reports.runs import write_text
-from dgn.training.devices import make_fabric
+from dgn.training.devices import choose_device
 from dgn.training.experiment import Experiment, read_experiment
 
 FORMAT = "dgn model 1"
@@ -58,7 +58,11 @@ class Model:
 
     def predict(self, graphs: PackedGraphs) -> Prediction:
         """What the ensemble says of packed molecules: [G, T]."""
-        found = self.ensemble(graphs).double()
+        return self.combine(self.ensemble(graphs))
+
+    def combine(self, said: Tensor) -> Prediction:
+        """One prediction of what the members say, [M, G, T]."""
+        found = said.double()
         found = found * self.scale + self.center if self.task == "regression" else found.sigmoid()
         spread = found.std(dim=0) if len(found) > 1 and found.size(1) else torch.zeros_like(found[0])
         return Prediction(found.mean(dim=0), spread)
@@ -110,7 +114,7 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
     if not {"center", "scale", "scores", "floor"} <= tensors.keys():
         raise ValueError(f"{folder / WEIGHTS}: expected the weights of a model, got {len(tensors)} tensors; fit again")
     weights = [_under(tensors, f"{number}.") for number in range(members)]
-    where = make_fabric(device).device
+    where = choose_device(device)
     return Model(
         cast("Task", told["task"]), targets, column, experiment, delta, weights,
         tensors["center"], tensors["scale"], tensors["scores"], tensors["floor"],

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dgn.data.local import torch_threads
 from dgn.fitting.columns import find_smiles
-from dgn.fitting.featurize import CHUNK, Featurized, featurize_chunks
+from dgn.fitting.ensemble import Answer, ask_chunks
+from dgn.fitting.featurize import CHUNK
 from dgn.fitting.model import Model, Prediction
 from dgn.fitting.rows import SAMPLE
 from dgn.fitting.table import Row, Table, write_rows
@@ -23,7 +24,7 @@ PROBLEM = "problem"
 class PredictOptions:
     """``smiles`` names the column (none: that of the model, or found), ``interval`` is the level of the intervals.
 
-    ``workers`` are processes that read SMILES beside this one; none: it reads them itself.
+    ``workers`` are processes that do the work (with a GPU: read SMILES); none: this one does it.
     """
 
     smiles: str | None = None
@@ -41,7 +42,7 @@ class Predicted(NamedTuple):
 
 def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
     """Predictions for SMILES in memory, [R, T], NaN where RDKit cannot read one, and what is wrong with each."""
-    found = [_predict(model, one) for one in featurize_chunks(_cut(smiles))]
+    found = [_complete(model, one) for one in ask_chunks(model.ensemble, _cut(smiles))]
     problems = [problem for _, one in found for problem in one]
     empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
     parts = [torch.cat([empty, *(prediction[number] for prediction, _ in found)]) for number in range(2)]
@@ -128,7 +129,7 @@ def open_output(path: Path, name: str) -> IO[str]:
 def _stream(
     model: Model, table: Table, place: int, options: PredictOptions
 ) -> Iterator[tuple[list[Row], tuple[Prediction, list[str]]]]:
-    """Chunks of rows with their predictions; rows wait here while their SMILES are read ahead in other processes."""
+    """Chunks of rows with their predictions; rows wait here while other processes work on them."""
     waiting: list[list[Row]] = []
 
     def chunks() -> Iterator[list[str]]:
@@ -144,13 +145,13 @@ def _stream(
             yield [one.values[place] for one in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
-        for found in featurize_chunks(chunks(), options.workers):
-            yield waiting.pop(0), _predict(model, found)
+        for found in ask_chunks(model.ensemble, chunks(), options.workers):
+            yield waiting.pop(0), _complete(model, found)
 
 
-def _predict(model: Model, found: Featurized) -> tuple[Prediction, list[str]]:
+def _complete(model: Model, found: Answer) -> tuple[Prediction, list[str]]:
     readable = torch.tensor([not problem for problem in found.problems], dtype=torch.bool)
-    return Prediction(*(_spread_out(values, readable) for values in model.predict(found.graphs))), found.problems
+    return Prediction(*(_spread_out(values, readable) for values in model.combine(found.said))), found.problems
 
 
 def _spread_out(values: Tensor, readable: Tensor) -> Tensor:

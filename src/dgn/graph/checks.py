@@ -1,5 +1,6 @@
 """Input checks: every error names the subject, what was expected, what came and the remedy."""
 
+import sys
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -46,6 +47,8 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
 
 def check_package(subject: str, package: str, extra: str) -> None:
     """Refuse to go on without an optional package, and say how to install it."""
+    if sys.modules.get(package) is not None:  # asked again for every molecule
+        return
     try:
         import_module(package)
     except ImportError as problem:

@@ -3,20 +3,27 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
-from lightning.fabric import Fabric
 
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
 from dgn.training.errors import NoDeviceError
 
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
 SHARE = 0.4  # of the free memory of a device that a dataset may take
 BYTES_PER_EDGE, BYTES_PER_NODE = 100, 200  # of a dataset in place, with what it takes to sort and weigh it
 
 
-def make_fabric(device: str = "auto", precision: str = "32-true") -> Fabric:
-    """Lightning's Fabric for a device; started by ``torchrun``, for all processes together."""
+def choose_device(device: str = "auto") -> torch.device:
+    """The device of a name: ``auto`` is the GPU if there is one.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
     check_option("device", device.partition(":")[0], ("auto", "cpu", "cuda"))
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     number = device.partition(":")[2]
@@ -28,9 +35,17 @@ def make_fabric(device: str = "auto", precision: str = "32-true") -> Fabric:
             "use --device cpu, or install a PyTorch with CUDA"
         )
     kind = "cuda" if device.startswith("cuda") or (device == "auto" and there) else "cpu"
+    return torch.device(kind, int(number or 0)) if kind == "cuda" else torch.device(kind)
+
+
+def make_fabric(device: str = "auto", precision: str = "32-true") -> "Fabric":
+    """Lightning's Fabric for a device; started by ``torchrun``, for all processes together."""
+    from lightning.fabric import Fabric  # takes seconds to load, and those who only predict do without
+
+    chosen, number = choose_device(device), device.partition(":")[2]
     processes, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     fabric = Fabric(
-        accelerator=kind,
+        accelerator=chosen.type,
         devices=[int(number)] if number else local,
         num_nodes=max(1, processes // local),
         strategy="ddp" if processes > 1 else "auto",

@@ -1,0 +1,34 @@
+"""Work on one chunk after the other in other processes, a few chunks ahead of whoever waits for them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
+from multiprocessing import get_context
+from typing import TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+
+def ahead(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]], workers: int) -> Iterator[Result]:
+    """What ``work`` makes of each chunk, in order; at most ``workers`` + 2 chunks are under way.
+
+    Arguments and results travel by pickle: arrays, not tensors, which would need shared memory and open files.
+    Processes are started afresh: a script that asks for them must protect its main part by ``__name__``.
+    """
+    with ExitStack() as stack:
+        pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"), _one_thread))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        running: deque[Future[Result]] = deque()
+        for chunk in chunks:
+            running.append(pool.submit(work, list(chunk)))
+            if len(running) > workers + 1:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)
