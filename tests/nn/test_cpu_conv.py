@@ -49,8 +49,8 @@ def test_one_function_is_its_parts(scalers, derivative, edges):
     whole, parts = (make(scalers, derivative, backend, edge_dim=dim) for backend in ("cpu", "reference"))
     weights = whole.plan.compute_weights(torch.zeros(graph.num_edges, 1).double(), graph)
     x = torch.zeros(graph.num_nodes, 5).double()
-    assert whole._is_whole(x, graph, weights)
-    assert not parts._is_whole(x, graph, weights)
+    assert whole.is_whole(x, graph, weights)
+    assert not parts.is_whole(x, graph, weights)
     found, expected = run(whole, graph, edges), run(parts, graph, edges)
     for name, value in expected.items():
         torch.testing.assert_close(
@@ -73,7 +73,7 @@ def test_a_learned_field_takes_the_parts():
     field = torch.randn(graph.num_edges, 1).double().requires_grad_()
     weights = conv.plan.compute_weights(field, graph)
     x = torch.randn(graph.num_nodes, 5).double()
-    assert not conv._is_whole(x, graph, weights)
+    assert not conv.is_whole(x, graph, weights)
     conv(x, graph, weights=weights).sum().backward()
     assert field.grad is not None
     assert field.grad.abs().max() > 0

@@ -26,12 +26,18 @@ def forward(call: Call) -> Saved:
     return saved
 
 
-def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node."""
+def backward(
+    call: Call, grad: Tensor, saved: Saved, ends: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
+
+    ``ends``: where to put those of source and target.
+    """
     if call.example.size(1) < WIDTH:
         wide = backward(_widen(call), _wide(grad), Saved(*map(_wide, saved)))
         return _narrow(wide[0], call), _narrow(wide[1], call), _narrow(wide[2], call), _narrow(wide[3], call)
-    grads = edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
+    edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
+    source_grad, target_grad = (source_grad, target_grad) if ends is None else ends
     edge_grad[int(call.pointer[-1]) :] = 0  # padding, which stands behind all others
     place = call.order if call.source is None else call.place
     arrays = *_arrays(call), *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
@@ -39,7 +45,7 @@ def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Te
     if call.source is not None:
         by_source = edge_grad.numpy(), call.source_pointer.numpy(), source_grad.numpy()
         for_chunks(lambda begin, end: sum_segments(begin, end, *by_source), len(source_grad), _smallest(call))
-    return grads
+    return edge_grad, source_grad, target_grad, node_grad
 
 
 def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def store(typing, array, indices, value):
     return types.void(array, indices, value), emit
 
 
-def _spread(builder, number):
+def spread_number(builder, number):
     wide = ir.VectorType(number.type, WIDTH)
     one = builder.insert_element(ir.Constant(wide, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
     order = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
@@ -89,7 +89,7 @@ def _spread(builder, number):
 @intrinsic
 def spread(typing, number):
     """One number in all lanes."""
-    return Lanes(number)(number), lambda context, builder, signature, arguments: _spread(builder, arguments[0])
+    return Lanes(number)(number), lambda context, builder, signature, arguments: spread_number(builder, arguments[0])
 
 
 @intrinsic
@@ -136,7 +136,7 @@ def _define(operation, instruction, **flags):
     @intrinsic
     def by_lane(typing, a, b):
         def emit(context, builder, signature, arguments):
-            wide = (x if isinstance(x.type, ir.VectorType) else _spread(builder, x) for x in arguments)
+            wide = (x if isinstance(x.type, ir.VectorType) else spread_number(builder, x) for x in arguments)
             return getattr(builder, instruction)(*wide, **flags)
 
         return (a if isinstance(a, Lanes) else b)(a, b), emit

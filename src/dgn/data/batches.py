@@ -1,9 +1,9 @@
 """Batches of one shape, each in one row of memory."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -58,6 +58,15 @@ class Slot(NamedTuple):
         return row[self.start : self.start + self.words].view(self.dtype).view(self.shape)
 
 
+def lay_out(arrays: Mapping[str, tuple[tuple[int, ...], torch.dtype]]) -> tuple[dict[str, Slot], int]:
+    """Slots for arrays of these shapes and types, and how many words they take."""
+    slots, start = {}, 0
+    for name, (shape, dtype) in arrays.items():
+        slots[name] = Slot(start, shape, dtype)
+        start += slots[name].words + slots[name].words % 2  # numbers of 8 bytes begin at even words
+    return slots, start
+
+
 @dataclass(frozen=True, eq=False)
 class Batches:
     """Batches of one shape: a row of ``words`` holds all arrays of one of them.
@@ -71,6 +80,7 @@ class Batches:
     words: Tensor
     slots: Mapping[str, Slot]
     room: Room
+    _last: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
     def of(cls, arrays: Mapping[str, Tensor], room: Room) -> "Batches":
@@ -79,12 +89,10 @@ class Batches:
         Values of nodes, edges and graphs are named ``nodes.x`` and so on; ``known.`` stands before the names of what
         the graph would otherwise make itself.
         """
-        slots, start = {}, 0
-        for name, array in arrays.items():
-            slots[name] = Slot(start, tuple(array.shape[1:]), array.dtype)
-            start += slots[name].words + slots[name].words % 2  # numbers of 8 bytes begin at even words
-        steps = next(iter(arrays.values())).size(0)
-        words = torch.zeros(steps, start, dtype=torch.int32, device=next(iter(arrays.values())).device)
+        first = next(iter(arrays.values()))
+        steps = first.size(0)
+        slots, length = lay_out({name: (tuple(array.shape[1:]), array.dtype) for name, array in arrays.items()})
+        words = torch.zeros(steps, length, dtype=torch.int32, device=first.device)
         for name, slot in slots.items():
             if slot.words:
                 flat = arrays[name].contiguous().view(steps, -1)
@@ -101,7 +109,10 @@ class Batches:
         return (self.read(row) for row in self.words)
 
     def read(self, row: Tensor) -> Batch:
-        """The batch in a row of words; its arrays are views of the row."""
+        """The batch in a row of words; its arrays are views of the row. On the CPU, the last one read is kept."""
+        if self._last and self._last[0] is row:
+            known: Batch = self._last[1]
+            return known
         arrays = {name: slot.view(row) for name, slot in self.slots.items()}
         tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}, "known": {}}
         for name in arrays:
@@ -121,4 +132,7 @@ class Batches:
             **tables.pop("known"),
         )
         weights = Weights(arrays["weight"], arrays["self_weight"])
-        return Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables, padded=self.room.padded)
+        batch = Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables, padded=self.room.padded)
+        if not row.is_cuda:  # a captured step reads new batches from the same row
+            self._last[:] = row, batch
+        return batch

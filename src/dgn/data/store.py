@@ -1,12 +1,13 @@
 """A dataset on a device: edges sorted once, batches gathered in any order."""
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
 from dgn.aggregation import Weights
-from dgn.data.batches import Batches, Room
+from dgn.data.batches import Batches, Room, lay_out
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
 
@@ -76,6 +77,8 @@ class Store:
         ``weights`` of the field, of all graphs, take the place of the store's own.
         """
         weights = self.weights if weights is None else weights
+        if self.device.type == "cpu" and find_spec("numba") is not None:
+            return self._copy(numbers, room, weights)
         numbers = numbers.to(self.device)
         filled, chosen = numbers >= 0, numbers.clamp(min=0)
         first_node, first_edge = self._first_node[chosen], self._first_edge[chosen]
@@ -113,6 +116,34 @@ class Store:
         ):
             arrays |= {f"{kind}.{name}": value[row] for name, value in values.items()}
         return Batches.of(arrays, room)
+
+    def _copy(self, numbers: Tensor, room: Room, weights: Weights) -> Batches:
+        """:meth:`gather` on the CPU, each array at once where it belongs."""
+        from dgn.data.cpu_gather import copy_batch
+
+        by_node = {"self_weight": weights.self, **{f"known.{name}": value for name, value in self.known.items()}}
+        by_node |= {f"nodes.{name}": value for name, value in self.nodes.items()}
+        by_edge = {"weight": weights.edge, **{f"edges.{name}": value for name, value in self.edges.items()}}
+        by_graph = {f"graphs.{name}": value for name, value in self.graphs.items()}
+        nodes, edges, graphs, whole, half = room.nodes, room.edges, room.graphs + 1, torch.int64, torch.int32
+        arrays = {
+            "ends": ((2, edges), half), "place": ((edges,), half),
+            "pointer": ((nodes + 1,), whole), "source_pointer": ((nodes + 1,), whole),
+            "number": ((nodes,), whole), "node_pointer": ((graphs + 1,), whole),
+            f"known.size {torch.float32}": ((nodes, 1), torch.float32),
+            f"known.graph size {torch.float32}": ((graphs, 1), torch.float32),
+            "real": ((nodes, 1), torch.float32), "real_graphs": ((graphs, 1), torch.float32),
+        }  # fmt: skip
+        for rows, values in ((nodes, by_node), (edges, by_edge), (graphs, by_graph)):
+            arrays |= {name: ((rows, *value.shape[1:]), value.dtype) for name, value in values.items()}
+        slots, length = lay_out(arrays)
+        words = torch.empty(len(numbers), length, dtype=torch.int32)
+        layout = self._first_node, self._first_edge, self._ends, self._place, self._pointer, self._source_pointer
+        given = [part.numpy() for part in layout]
+        for row, chosen in zip(words, numbers, strict=True):
+            views = {name: slot.view(row) for name, slot in slots.items()}
+            copy_batch(chosen, given, (by_node, by_edge, by_graph), views)
+        return Batches(words, slots, room)
 
 
 def _wide(values: Tensor) -> Tensor:

@@ -110,8 +110,9 @@ class DGNConv(nn.Module):
         self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
     ) -> "Products":
         """The convolution up to its last sum, for those who go on with that sum themselves."""
-        if self._is_whole(x, graph, weights):
-            return Products(self._whole(x, graph, weights, edge_attr)[:, None, None], None, None, x.new_empty(0))
+        if self.is_whole(x, graph, weights):
+            whole = convolve(x, *self.linear_maps(x, graph, weights, edge_attr))
+            return Products(whole[:, None, None], None, None, x.new_empty(0))
         messages = self._messages(x, graph, edge_attr)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
@@ -139,14 +140,17 @@ class DGNConv(nn.Module):
         table, row = self._table(graph, edge_attr, x.dtype)
         return Messages(source, target, table, row, node)
 
-    def _is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
+    def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
         """Whether the convolution is one function: linear messages on the CPU, one tower, few degrees."""
         if self.towers > 1 or not isinstance(self.message, MessageLinear):
             return False
         few = self.scalers == ("identity",) or is_grouped(x, self.towers, len(self.scalers), graph)
         return few and is_whole(x, self.backend, graph, weights)
 
-    def _whole(self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None) -> Tensor:
+    def linear_maps(
+        self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None
+    ) -> tuple[LinearMaps, Setting]:
+        """The maps of a convolution that is one function, and the rest that it needs."""
         message, update = self.message, self.update
         assert isinstance(message, MessageLinear)
         assert update.own is not None
@@ -155,7 +159,7 @@ class DGNConv(nn.Module):
         linear = LinearMaps(ends, message.bias.flatten(), table, own, scaled, update.bias.flatten())
         groups = None if self.scalers == ("identity",) else group_by_degree(graph)
         scale = x.new_ones(1, 1) if groups is None else scale_groups(graph, self.scalers, self.delta, x.dtype)
-        return convolve(x, linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors"))
+        return linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors")
 
     def _table(
         self, graph: Graph, edge_attr: Tensor | EdgeTable | None, dtype: torch.dtype

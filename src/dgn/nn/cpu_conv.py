@@ -3,16 +3,20 @@
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import pad
 
 from dgn.aggregation import Backend, Messages, Plan, Weights
 from dgn.aggregation.aggregate import choose
-from dgn.aggregation.call import Call
+from dgn.aggregation.call import Call, Saved
 from dgn.graph import Graph
-from dgn.nn.grouped import MULTIPLE, Groups, multiply_groups, multiply_groups_back
+from dgn.nn.cpu_rows import columns, cut_rows, fill_rows, up
+from dgn.nn.grouped import Groups
+from dgn.threads import for_chunks
+
+SMALLEST = 1 << 22  # products of numbers in a piece of work: below, handing it to a thread takes as long as doing it
 
 
 class Setting(NamedTuple):
@@ -49,8 +53,9 @@ class LinearMaps(NamedTuple):
 def convolve(x: Tensor, linear: LinearMaps, setting: Setting) -> Tensor:
     r"""A convolution: :math:`y_i = \sum_s S_s(d_i) W_s \bigoplus_{(j,i)} (A x_j + B x_i + c_{ji} + b) + V x_i + b'`.
 
-    Channels are filled up with zeros to a multiple of 16, at which products run up to half as fast again and kernels
-    have no rest; what is aggregated is written in the order of degrees, in which it is multiplied.
+    Rows are filled up to a multiple of 16 channels, so that kernels have no rest. The result is a view of such rows,
+    which the next convolution takes as they are. What is aggregated is written in the order of degrees, in which it is
+    multiplied: the scalers of a degree and the matrices W make one matrix.
 
     Shapes:
         ``x`` [N, in]; returns [N, out].
@@ -67,89 +72,128 @@ def is_whole(x: Tensor, backend: Backend, graph: Graph, weights: Weights) -> boo
     return not learned and find_spec("numba") is not None and choose(backend, Messages(x), graph) == "cpu"
 
 
-def _fill(matrix: Tensor) -> Tensor:
-    """Zeros behind the rows and columns of a matrix, up to a multiple of 16."""
-    return pad(matrix, (0, -matrix.size(-1) % MULTIPLE, 0, -matrix.size(-2) % MULTIPLE))
+class Kept(NamedTuple):
+    """What the way back of a convolution needs."""
+
+    setting: Setting
+    shapes: list[torch.Size]
+    wide: Tensor
+    call: Call
+    saved: Saved
+    back: Any
+    turned: Any
 
 
-def _fill_rows(values: Tensor) -> Tensor:
-    width, rest = values.size(-1), -values.size(-1) % MULTIPLE
-    if rest == 0:
-        return values
-    wide = values.new_empty(*values.shape[:-1], width + rest)
-    wide[..., width:] = 0
-    wide[..., :width] = values
-    return wide
+def forward_rows(x: Tensor, linear: LinearMaps, setting: Setting, save: bool) -> tuple[Tensor, Kept]:
+    """The convolution of all rows, filled up, and what its way back needs."""
+    from dgn.aggregation import cpu
+    from dgn.nn import cpu_maps, cpu_products
+
+    (n, width), out, count = x.shape, linear.own.size(0), len(setting.plan)
+    wide, low, high, every = fill_rows(x), up(width), up(out), 2 * up(width) + up(out)
+    like = wide.numpy()
+    ends, own, scaled, scale, *biases = (
+        _array(part)
+        for part in (linear.ends, linear.own, linear.scaled, setting.scale, linear.message_bias, linear.bias)
+    )
+    there, start, back = (np.zeros(shape, like.dtype) for shape in ((low, every), (1, every), (every, low)))
+    cpu_maps.lay_out_ends(ends, own, biases[0], biases[1], there, start, back)
+    matrix, turned = (
+        np.zeros((len(scale), *shape), like.dtype) for shape in ((count * low, high), (high, count * low))
+    )
+    cpu_maps.lay_out_degrees(scaled, scale, width, matrix, turned)
+    parts, y = x.new_empty(n, every), x.new_empty(n, high)
+    _share(cpu_products.multiply_rows, n, there.size, like, there, start, parts.numpy(), columns(width))
+    source, target, itself = torch.split(parts, [low, low, high], dim=1)
+    table = None if linear.table is None else fill_rows(linear.table)
+    call = _call(setting, source, target, table, wide, save)
+    saved = cpu.forward(call)
+    given = saved.out.flatten(1).numpy(), matrix, *_groups(setting, n), itself.numpy(), y.numpy()
+    _share(cpu_products.multiply_groups, n, matrix[0].size, *given, columns(*[width] * count))
+    shapes = [part.shape for part in (linear.ends, linear.message_bias, linear.own, linear.scaled, linear.bias)]
+    return y, Kept(setting, shapes, wide, call, saved, back, turned)
 
 
-def _fill_scaled(scaled: Tensor, scalers: int, width: int, aggregators: int) -> Tensor:
-    """``[S * out, A * in] -> [S, out', A * in']`` with zeros in what is added."""
-    parts = scaled.view(scalers, -1, aggregators, width)
-    return pad(parts, (0, -width % MULTIPLE, 0, 0, 0, -parts.size(1) % MULTIPLE)).flatten(2)
+def backward_rows(kept: Kept, grad: Tensor, of_x: Tensor | None) -> tuple[Tensor | None, ...]:
+    """The gradients of ``x``, added to those in ``of_x`` if there are any, and of all linear maps."""
+    from dgn.aggregation import cpu
+    from dgn.aggregation.operation import table_gradient
+    from dgn.nn import cpu_products
+
+    setting, shapes, wide, call, saved, back, turned = kept
+    n, (out, width), (low, high) = len(wide), shapes[2], (wide.size(1), turned.shape[1])
+    ends, by_degree = wide.new_empty(n, len(back)), wide.new_empty(n, high)
+    aggregated = torch.empty_like(saved.out)
+    source, target, own = torch.split(ends, [low, low, high], dim=1)
+    arrays = (part.numpy() for part in (by_degree, own, aggregated.flatten(1)))
+    given = fill_rows(grad).numpy(), turned, *_groups(setting, n), *arrays
+    _share(cpu_products.multiply_groups_back, n, turned[0].size, *given, out)
+    edge, _, _, node = cpu.backward(call, aggregated, saved, (source, target))
+    if call.has_self and call.node is None:  # the node stands for itself by its own parts
+        source.add_(node)
+        target.add_(node)
+    elif call.has_self:
+        of_x = node if of_x is None else node.add_(fill_rows(of_x))
+    start = wide.new_zeros(1, low) if of_x is None else fill_rows(of_x)
+    found = wide.new_empty(n, low)
+    given = ends.numpy(), back, start.numpy(), found.numpy()
+    _share(cpu_products.multiply_rows, n, back.size, *given, columns(width, width, out))
+    maps = _gradients_of_maps(kept, ends.numpy(), by_degree.numpy())
+    table = None if call.table is None else table_gradient(call, edge, "cpu")[:, :width]
+    return found[:, :width], *maps[:2], table, *maps[2:]
+
+
+def _gradients_of_maps(kept: Kept, ends: Any, by_degree: Any) -> list[Tensor]:
+    """Those of the maps of both ends and of the scaled maps, summed over pieces of the nodes."""
+    from dgn.nn.cpu_maps import gather_degrees, gather_ends
+    from dgn.nn.cpu_products import multiply_turned
+
+    setting, shapes, wide = kept.setting, kept.shapes, kept.wide.numpy()
+    aggregated, dtype = kept.saved.out.flatten(1).numpy(), wide.dtype
+    nodes, known = cut_rows([0, len(wide)]), setting.groups
+    groups = nodes if known is None else setting.graph.once("pieces of groups", lambda: cut_rows(known.bounds))
+    found, sums = (np.empty((len(nodes), *shape), dtype) for shape in (kept.back.shape, kept.back.shape[:1]))
+    scaled = np.empty((len(groups), by_degree.shape[1], aggregated.shape[1]), dtype)
+
+    def work(begin: int, end: int) -> None:
+        split = len(groups)
+        multiply_turned(min(begin, split), min(end, split), groups, by_degree, aggregated, scaled, sums[:0])
+        multiply_turned(max(begin - split, 0), max(end - split, 0), nodes, ends, wide, found, sums)
+
+    for_chunks(work, len(groups) + len(nodes), 1)
+    grads = of_ends, message_bias, own, of_scaled, bias = [np.empty(shape, dtype) for shape in shapes]
+    gather_ends(found, sums, of_ends, own, message_bias, bias)
+    gather_degrees(scaled, groups[:, 2], setting.scale.numpy(), shapes[2][1], of_scaled)
+    return [torch.from_numpy(each) for each in grads]
 
 
 class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
-        from dgn.aggregation import cpu
-
-        linear, setting = LinearMaps(*given[:-1]), given[-1]
-        out, bounds = linear.own.size(0), _bounds(x, setting)
-        of_source, of_target = _fill(linear.ends.view(2, x.size(1), x.size(1)))
-        of_own = _fill(linear.own)
-        wide = _fill_rows(x)
-        source = wide @ of_source.T
-        target = torch.addmm(_fill_rows(linear.message_bias), wide, of_target.T)
-        table = None if linear.table is None else _fill_rows(linear.table)
-        call = _call(setting, source, target, table, wide, any(ctx.needs_input_grad))
-        saved = cpu.forward(call)
-        scaled = _fill_scaled(linear.scaled, setting.scale.size(1), x.size(1), len(setting.plan))
-        matrix = (setting.scale @ scaled.flatten(1)).view(len(setting.scale), *scaled.shape[1:])
-        y = multiply_groups(saved.out.flatten(1), matrix, bounds)
-        own = torch.addmm(_fill_rows(linear.bias), wide, of_own.T)
-        ctx.save_for_backward(wide, of_source, of_target, of_own, matrix)
-        ctx.call, ctx.saved, ctx.setting, ctx.shape = call, saved, setting, (x.size(1), out)
-        y = y if setting.groups is None else y.index_select(0, setting.groups.inverse)
-        return own[:, :out] + y[:, :out]
+        linear = LinearMaps(*given[:-1])
+        y, ctx.kept = forward_rows(x, linear, given[-1], any(ctx.needs_input_grad))
+        return y[:, : linear.own.size(0)]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        from dgn.aggregation import cpu
-        from dgn.aggregation.operation import table_gradient
-
-        wide, of_source, of_target, of_own, matrix = ctx.saved_tensors
-        call, saved, setting, (width, out) = ctx.call, ctx.saved, ctx.setting, ctx.shape
-        grad = _fill_rows(grad)
-        by_degree = grad if setting.groups is None else grad.index_select(0, setting.groups.order)
-        parts = saved.out.flatten(1), matrix, _bounds(grad, setting)
-        of_aggregated, of_matrix = multiply_groups_back(by_degree, *parts)
-        edge, source, target, node = cpu.backward(call, of_aggregated.view(saved.out.shape), saved)
-        if call.has_self and call.node is None:  # the node stands for itself by its own parts
-            source, target = source.add_(node), target.add_(node)
-        of_x = None
-        if ctx.needs_input_grad[0]:
-            apart = call.node is not None and call.has_self
-            of_x = node.addmm_(source, of_source) if apart else source @ of_source
-            of_x = of_x.addmm_(target, of_target).addmm_(grad, of_own)[:, :width]
-        table = None if call.table is None else table_gradient(call, edge, "cpu")[:, :width]
-        scaled = (setting.scale.T @ of_matrix.flatten(1)).view(
-            setting.scale.size(1), matrix.size(1), len(setting.plan), wide.size(1)
-        )
-        return (
-            of_x,
-            torch.stack([source.T @ wide, target.T @ wide])[:, :width, :width].reshape(-1, width),
-            target.sum(dim=0)[:width],
-            table,
-            (grad.T @ wide)[:out, :width],
-            scaled[:, :out, :, :width].reshape(-1, len(setting.plan) * width),
-            grad.sum(dim=0)[:out],
-            None,
-        )
+        return *backward_rows(ctx.kept, grad, None), None
 
 
-def _bounds(rows: Tensor, setting: Setting) -> list[int]:
-    return [0, rows.size(0)] if setting.groups is None else setting.groups.bounds
+def _share(kernel: Any, rows: int, products: int, *arguments: Any) -> None:
+    """Share the rows out to threads; each takes so many products of numbers."""
+    for_chunks(lambda begin, end: kernel(begin, end, *arguments), rows, -(-SMALLEST // products))
+
+
+def _array(part: Tensor) -> Any:
+    return part.detach().contiguous().numpy()
+
+
+def _groups(setting: Setting, rows: int) -> tuple[Any, Any]:
+    """Where each group of nodes begins, and their order."""
+    if setting.groups is None:
+        return np.array([0, rows]), np.empty(0, np.int64)
+    return np.array(setting.groups.bounds), setting.groups.order.numpy()
 
 
 def _call(setting: Setting, source: Tensor, target: Tensor, table: Tensor | None, wide: Tensor, save: bool) -> Call:

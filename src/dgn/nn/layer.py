@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
+from dgn.nn.cpu_layer import End, is_whole, run_layer
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
@@ -46,6 +47,10 @@ class DGNLayer(nn.Module):
     ) -> Tensor:
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
+        if self.norm is not None and self.mix is None and is_whole(x, self.conv, self.norm, graph, weights, size, real):
+            end = End(self.norm, size, self.residual)
+            finished: Tensor = self.dropout(run_layer(x, self.conv, graph, weights, edge_attr, end))
+            return finished
         products = self.conv.products(x, graph, weights, edge_attr)
         if self.mix is None:
             return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)

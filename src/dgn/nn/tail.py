@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dgn.nn.cpu_tail import finish_rows
+from dgn.nn.cpu_tail import is_fused as is_fused_on_cpu
 from dgn.nn.dropout import Dropout
 from dgn.nn.norm import BatchNorm, trains_together
 from dgn.nn.products import Products, combine
@@ -33,6 +35,9 @@ def finish(
     if norm is not None and is_fused(products.every, norm):
         return finish_fused(products, norm, dropout, size, real, residual, relu)
     y = combine(products)
+    if norm is not None and is_fused_on_cpu(y, norm, size, real):
+        finished: Tensor = dropout(finish_rows(y, norm, size, residual, relu))
+        return finished
     y = y if size is None else y * size
     y = y if norm is None else norm(y, real)
     y = y.relu() if relu else y

@@ -1,0 +1,124 @@
+"""The end of a layer on the CPU, as one function: size factor, batch norm, ReLU and residual."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from dgn.aggregation.aggregate import CPU_DTYPES
+from dgn.nn.cpu_rows import up
+from dgn.nn.norm import BatchNorm, trains_together
+from dgn.threads import for_chunks
+
+NARROWEST = 16  # channels that kernels read at once
+SMALLEST = 1 << 18  # numbers in a piece of work: below, handing it to a thread takes as long as doing it
+
+
+def is_fused(y: Tensor, norm: BatchNorm, size: Tensor | None, real: Tensor | None) -> bool:
+    """Whether :func:`finish_rows` applies: in training, in one process, without padding, and worth the kernels."""
+    if real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES:
+        return False
+    usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
+    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
+    same = norm.weight.dtype == y.dtype and (size is None or (size.dtype == y.dtype and len(size) == len(y)))
+    large = y.size(0) > 1 and norm.num_features >= NARROWEST
+    return usual and same and large and not tracing and not trains_together() and find_spec("numba") is not None
+
+
+def finish_rows(y: Tensor, norm: BatchNorm, size: Tensor | None, residual: Tensor | None, relu: bool) -> Tensor:
+    r"""The end of a layer, without dropout: :math:`r_i + \text{relu}(\text{norm}(s_i y_i))`.
+
+    Shapes:
+        ``y`` and ``residual`` [N, C], ``size`` [N, 1]; returns [N, C], a view of rows filled up to a multiple of 16.
+    """
+    out: Tensor = _Finish.apply(y, norm.weight, norm.bias, residual, size, norm, relu)  # type: ignore[no-untyped-call]
+    return out
+
+
+class Rows(NamedTuple):
+    """What the way back of the end of a layer needs: its input, size factors, moments, the shift of the norm."""
+
+    y: Any
+    size: Any
+    moments: Any
+    shift: Any
+    relu: bool
+
+
+def forward_end(
+    y: Tensor, norm: BatchNorm, size: Tensor | None, residual: Tensor | None, relu: bool
+) -> tuple[Tensor, Rows]:
+    """The end of a layer for all rows, filled up; running statistics move on."""
+    from dgn.nn import cpu_tail_kernels as kernels
+
+    (count, channels), blocks = y.shape, -(-y.size(0) // kernels.ROWS)
+    rows = _rows(y)
+    factor = np.empty(0, rows.dtype) if size is None else size.flatten().numpy()
+    mean, square = np.empty((2, blocks, channels), rows.dtype)
+    _for_chunks(kernels.block_moments, rows, blocks, rows, factor, mean, square)
+    moments = np.empty((3, channels), rows.dtype)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    running = norm.running_mean.numpy(), norm.running_var.numpy()
+    gain, shift = norm.weight.detach().numpy(), norm.bias.detach().numpy()[None]
+    kernels.join_moments(count, mean, square, norm.eps, norm.momentum, gain, moments, *running)
+    norm.num_batches_tracked.add_(1)
+    out = y.new_empty(count, up(channels))
+    beside = np.empty((0, channels), rows.dtype) if residual is None else _rows(residual)
+    found = out.numpy()
+    found[:, channels:] = 0
+    _for_chunks(kernels.normalize, rows, count, rows, factor, moments, shift, beside, relu, found[:, :channels])
+    return out[:, :channels], Rows(rows, factor, moments, shift, relu)
+
+
+def backward_end(kept: Rows, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of ``y``, in rows that are filled up, of the gain and of the shift."""
+    from dgn.nn import cpu_tail_kernels as kernels
+
+    y, size, moments, shift, relu = kept
+    (count, channels), blocks = y.shape, -(-len(y) // kernels.ROWS)
+    given = _rows(grad), y, size, moments, shift, relu
+    sums = np.empty((2, blocks, channels), y.dtype)
+    _for_chunks(kernels.block_gradients, y, blocks, *given, sums[0], sums[1])
+    totals = sums.sum(axis=1)
+    out = grad.new_empty(count, up(channels))
+    found = out.numpy()[:, :channels]
+    _for_chunks(kernels.gradient_of_rows, y, count, *given, totals[:1], totals[1:], found)
+    return out, torch.from_numpy(totals[1]), torch.from_numpy(totals[0])
+
+
+class _Finish(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        y: Tensor,
+        gain: Tensor,  # noqa: ARG004, read from the norm
+        shift: Tensor,  # noqa: ARG004
+        residual: Tensor | None,
+        size: Tensor | None,
+        norm: BatchNorm,
+        relu: bool,
+    ) -> Tensor:
+        out, ctx.kept = forward_end(y, norm, size, residual, relu)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        of_y, gain, shift = backward_end(ctx.kept, grad)
+        return of_y[:, : grad.size(1)], gain, shift, grad if ctx.needs_input_grad[3] else None, None, None, None
+
+
+def _for_chunks(kernel: Callable[..., None], y: Any, count: int, *arguments: Any) -> None:
+    """Run a kernel over all rows or blocks of rows."""
+    for_chunks(lambda begin, end: kernel(begin, end, *arguments), count, -(-SMALLEST * count // y.size))
+
+
+def _rows(values: Tensor) -> Any:
+    """Numbers of a row side by side."""
+    return (values if values.stride(1) == 1 else values.contiguous()).detach().numpy()
