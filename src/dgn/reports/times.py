@@ -34,7 +34,7 @@ is due to the device as well as to the code. A row is there once it has been run
 def times_section(results: Results, eigenvectors: Mapping[str, float]) -> list[str]:
     """The paper's tables of running times with ours beside them.
 
-    ``eigenvectors`` are seconds by dataset for the first four of all graphs (:func:`read_eigenvectors`).
+    ``eigenvectors`` are processor seconds by dataset for the first four of all graphs (:func:`read_eigenvectors`).
     """
     cells = [(f"{kind}/{row}", told) for kind, each in PAPER.items() for row, told in zip(ROWS, each, strict=True)]
     rows = [_row(name, told, results[name]) for name, told in cells if told is not None and name in results]
@@ -42,8 +42,10 @@ def times_section(results: Results, eigenvectors: Mapping[str, float]) -> list[s
     parts = [" ".join(TOLD.split()), Table("", header, tuple(rows)).to_markdown()] if rows else ["Nothing run yet."]
     if eigenvectors:
         parts += [
-            "The first four eigenvectors of all graphs, computed once (`benchmarks/datasets.py`, two cores of a shared "
-            "machine; the paper's on a CPU without a name). [eigenvectors.md](eigenvectors.md) has large graphs.",
+            "The first four eigenvectors of all graphs, computed once. Ours is the processor time of `dgn directions`, "
+            "with starting Python, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores); the "
+            "paper names neither its CPU nor whether it counts more than one core. [eigenvectors.md](eigenvectors.md) "
+            "has large graphs.",
             _eigenvectors(eigenvectors).to_markdown(),
         ]
     return parts
