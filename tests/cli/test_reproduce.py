@@ -49,6 +49,8 @@ def test_graphs_are_loaded_once_for_a_dataset(dgn: Any, training: Any, monkeypat
 
 def test_curves_come_at_the_end(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dgn.reports.curves.draw_curves", lambda *told: told[2].write_text(str(len(training.calls))))
+    dgn(*CELLS, "--device", "cpu", "--no-curves")
+    assert not list(Path("runs").rglob("curves.png"))
     dgn(*CELLS, "--device", "cpu")
     drawn = [path.read_text() for path in Path("runs").rglob("curves.png")]
     assert drawn == ["4"] * 4

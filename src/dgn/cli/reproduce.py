@@ -47,6 +47,9 @@ def command(
         str | None, typer.Option(help="File with the graphs, or folder with those of all datasets.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    curves: Annotated[
+        bool, typer.Option("--curves/--no-curves", help="Draw the curves of all cells at the end.")
+    ] = True,
 ) -> None:
     """Run the cells of a table of the paper, row by row, and print it beside the paper's."""
     from dgn.reports.cells import cells, in_turn, table_datasets
@@ -59,15 +62,17 @@ def command(
     wanted = [row.strip() for row in rows.split(",")] if rows else []
     datasets = [each.strip() for each in dataset.split(",")] if dataset else table_datasets(table)
     names = [cell.name for each in datasets for cell in in_turn(cells(table, each, wanted))]
-    code = run_cells(make_console(), [load_experiment(name, changes) for name in names], out, device)
+    code = run_cells(make_console(), [load_experiment(name, changes) for name in names], out, device, curves)
     if code:
         raise typer.Exit(code)
 
 
-def run_cells(console: Console, experiments: Sequence["Experiment"], out: Path, device: str) -> int:
+def run_cells(
+    console: Console, experiments: Sequence["Experiment"], out: Path, device: str, curves: bool = True
+) -> int:
     """Run all cells, print the table of those that finished, and return the exit code.
 
-    A cell that fails is named and left out; the others go on. Curves are drawn at the end.
+    A cell that fails is named and left out; the others go on. Curves are drawn at the end, unless it was stopped.
     """
     load, start, finished, code = _loader(experiments), time.monotonic(), dict[str, list["FinishedRun"]](), 0
     for number, experiment in enumerate(experiments, 1):
@@ -85,7 +90,7 @@ def run_cells(console: Console, experiments: Sequence["Experiment"], out: Path, 
         else:
             finished[experiment.name] = runs
             _say_score(console, runs, time.monotonic() - begin)
-    for name in finished:
+    for name in finished if curves and code != STOPPED else ():
         draw_summary(out / name)
     _print_tables(console, experiments, finished)
     say_conditions(console, [run for runs in finished.values() for run in runs])
