@@ -20,7 +20,8 @@ NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", 
 POINTERS = {
     "pointer": "*i64", "source_pointer": "*i64", "order": "*i32", "neighbor": "*i32", "place": "*i32", "row": "*i32",
     "at_max": "*i32", "at_min": "*i32", "sign": "*i8", "weight": "*fp32", "self_weight": "*fp32", "average": "*fp32",
-    "num_channels": "i32", "source_stride": "i32", "target_stride": "i32", "node_stride": "i32",
+    "num_channels": "i32", "out_stride": "i32", "target_grad_stride": "i32", "extra": "*fp32",
+    "source_stride": "i32", "target_stride": "i32", "node_stride": "i32",
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not hasattr(gpu_forward.aggregate_nodes, "fn"), reason="Triton is interpreting")
@@ -43,7 +44,8 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
         "NEED_SUM": {0, 1} & set(plan.codes) != set(), "NEED_VAR": {4, 5} & set(plan.codes) != set(),
         "NEED_MAX": 2 in plan.codes, "NEED_MIN": 3 in plan.codes,
         "HAS_SOURCE": "s" in parts, "HAS_TARGET": "t" in parts, "HAS_TABLE": "e" in parts, "HAS_NODE": parts == "e",
-        "HAS_SELF": plan.has_self, "SAVE": True, "ACC": tl.float64 if dtype == "fp64" else tl.float32,
+        "HAS_SELF": plan.has_self, "SAVE": True, "HAS_EXTRA": True, "MEAN": False,
+        "ACC": tl.float64 if dtype == "fp64" else tl.float32,
         "BLOCK_E": 8, "BLOCK_C": 64,
     }  # fmt: skip
     for kernel in (gpu_forward.aggregate_nodes, gpu_backward.gradient_of_messages, sum_segments):

@@ -43,18 +43,21 @@ def test_kernel_rows_of_one_kind(rows, kinds, channels, moved, dtype):
 @somewhere
 @pytest.mark.parametrize("channels", [1, 16, 70])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_kernel_neighbouring_rows_and_their_gradient(sizes, channels):
+@pytest.mark.parametrize("mean", [False, True])
+def test_kernel_neighbouring_rows_and_their_gradient(sizes, channels, mean):
     from dgn.graph.sums import SegmentSum
 
     count = torch.tensor(sizes)
     pointer = torch.nn.functional.pad(count.cumsum(0), (1, 0)).to(DEVICE)
     number = torch.arange(len(sizes)).repeat_interleave(count).to(DEVICE)
     values, weight = draw(sum(sizes), channels).requires_grad_(), draw(len(sizes), channels)
-    found = SegmentSum.apply(values, pointer, number)
+    found = SegmentSum.apply(values, pointer, number, mean)
     expected = torch.zeros(len(sizes), channels, device=DEVICE).index_add(0, number, values.detach())
+    share = (count.clamp(min=1) if mean else torch.ones_like(count)).to(DEVICE)[:, None]
+    expected = expected / share
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     (found * weight).sum().backward()
-    assert torch.equal(values.grad, weight[number])
+    torch.testing.assert_close(values.grad, (weight / share)[number], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -64,4 +67,4 @@ def test_the_kernels_in_the_interpreter():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "kernel_"]
     found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout[-3000:]
-    assert f"{4 * len(KINDS) + 3 * len(SIZES)} passed" in found.stdout
+    assert f"{4 * len(KINDS) + 6 * len(SIZES)} passed" in found.stdout

@@ -60,13 +60,16 @@ class Call(NamedTuple):
         like, n, c = self.example, self.num_nodes, self.example.size(1)
         keep_max, keep_min = (self.save and self.needs(code) for code in (Code.MAX, Code.MIN))
         keep_average = self.save and self.needs(Code.VAR, Code.STD)
-        keep_sign = self.save and self.needs(Code.ABSOLUTE)  # 0 for sums without an absolute value
+        keep_sign = self.save and self.needs(Code.ABSOLUTE)
+        signed = {column for code, column in zip(self.codes, self.columns, strict=True) if code == Code.ABSOLUTE}
+        # 0 for sums without an absolute value
+        signs = like.new_empty if len(signed) == self.weight.size(1) else like.new_zeros
         accumulator = torch.promote_types(like.dtype, torch.float32)
         return (
             like.new_empty(n, len(self.codes), c),
             like.new_empty(n if keep_max else 0, c, dtype=torch.int32),
             like.new_empty(n if keep_min else 0, c, dtype=torch.int32),
-            like.new_zeros(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),
+            signs(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),
             like.new_empty(n if keep_average else 0, c, dtype=accumulator),
         )
 

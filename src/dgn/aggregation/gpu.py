@@ -13,6 +13,8 @@ from dgn.aggregation.gpu_forward import aggregate_nodes
 from dgn.aggregation.plan import Code
 from dgn.graph.sums import sum_segments
 
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
+
 
 def forward(call: Call) -> Saved:
     """Run the plan on a CUDA device (or, for tests, in Triton's interpreter)."""
@@ -30,23 +32,32 @@ def forward(call: Call) -> Saved:
     return saved
 
 
-def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node."""
-    edge_grad, source_grad, target_grad, node_grad = call.empty_gradients()
+def backward(
+    call: Call, grad: Tensor, saved: Saved, space: Gradients | None = None, extra: Tensor | None = None
+) -> Gradients:
+    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
+
+    They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
+    the gradient of the node.
+    """
+    space = call.empty_gradients() if space is None else space
+    edge_grad, source_grad, target_grad, node_grad = space
     unused = call.pointer
     shape = _shape(call.example, call.neighbor, call.num_nodes)
     if grad.numel():
         gradient_of_messages[shape.pop("grid")](
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
-            call.order if call.source is None else call.place, *saved[1:], edge_grad, target_grad, node_grad,
-            call.example.size(1), _stride(call.source), _stride(call.target), A=len(call.codes),
-            **_constants(call), **shape,
+            call.order if call.source is None else call.place, *saved[1:], _or(extra, unused), edge_grad,
+            target_grad, node_grad,
+            call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
+            A=len(call.codes), HAS_EXTRA=extra is not None, **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
         shape = _shape(call.example, call.neighbor, source_grad.size(0))
-        sum_segments[shape.pop("grid")](edge_grad, call.source_pointer, source_grad, call.example.size(1), **shape)
-    return edge_grad, source_grad, target_grad, node_grad
+        sum_segments[shape.pop("grid")](edge_grad, call.source_pointer, source_grad, call.example.size(1),
+                                          source_grad.stride(0), MEAN=False, **shape)  # fmt: skip
+    return space
 
 
 def _constants(call: Call) -> dict[str, Any]:

@@ -58,12 +58,22 @@ def load_place(place, inside, NEEDED: tl.constexpr, BLOCK_C: tl.constexpr):
 
 
 @triton.jit
+def load_extra(extra, inside, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):
+    """What is added to the gradient of the node, 0 for nothing."""
+    value = tl.zeros([BLOCK_C], ACC)
+    if HAS_EXTRA:
+        value += tl.load(extra, mask=inside, other=0.0).to(ACC)
+    return value
+
+
+@triton.jit
 def gradient_of_messages(
-    grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place,
-    at_max, at_min, sign, average, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride,
+    grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place, at_max, at_min, sign, average,
+    extra, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride, target_grad_stride,
     CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, NEED_VAR: tl.constexpr,
     NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr,
-    HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts."""
     i = tl.program_id(0).to(tl.int64)
@@ -76,8 +86,7 @@ def gradient_of_messages(
     constant, slope, of_largest, of_smallest = isotropic_gradients(
         grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, ACC, BLOCK_C
     )
-    along = ()
-    itself = tl.zeros([BLOCK_C], ACC)
+    along, itself = (), load_extra(extra + here, inside, HAS_EXTRA, ACC, BLOCK_C)
     for column in tl.static_range(W):
         one = directional_gradient(grad, sign, i, channels, inside, num_channels, column, CODES, COLUMNS, A, W, ACC,
                                    BLOCK_C)  # fmt: skip
@@ -116,6 +125,6 @@ def gradient_of_messages(
         to = tl.load(place + edges).to(tl.int64)
         tl.store(edge_grad + to[:, None] * num_channels + channels[None, :], g, mask=live[:, None] & inside[None, :])
     if HAS_TARGET:
-        tl.store(target_grad + here, total, mask=inside)
+        tl.store(target_grad + i * target_grad_stride + channels, total, mask=inside)
     if HAS_SELF:
         tl.store(node_grad + here, itself, mask=inside)

@@ -131,16 +131,17 @@ class Graph:
         target = self.target.index_select(0, self.by_target.order)
         return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, target, values)
 
-    def sum_over_graph(self, values: Tensor) -> Tensor:
-        """Sum node values over each graph: ``[N, ...] -> [G, ...]``."""
+    def sum_over_graph(self, values: Tensor, mean: bool = False) -> Tensor:
+        """Sum node values over each graph: ``[N, ...] -> [G, ...]``; with ``mean``, average them, 0 without nodes."""
         pointer = self._known.get("node_pointer")
         if values.is_cuda and values.dim() == 2 and pointer is not None and find_spec("triton") is not None:
             from dgn.graph.sums import SegmentSum
 
-            summed: Tensor = SegmentSum.apply(values, pointer, self.batch)  # type: ignore[no-untyped-call]
+            summed: Tensor = SegmentSum.apply(values, pointer, self.batch, mean)  # type: ignore[no-untyped-call]
             return summed
         number = self.target.new_zeros(self.num_nodes) if self.batch is None else self.batch
-        return values.new_zeros(self.num_graphs, *values.shape[1:]).index_add(0, number, values)
+        total = values.new_zeros(self.num_graphs, *values.shape[1:]).index_add(0, number, values)
+        return total / self.graph_size(values.dtype).clamp(min=1) if mean else total
 
     def graph_size(self, dtype: torch.dtype) -> Tensor:
         """The number of nodes of each graph. [G, 1]"""

@@ -1,8 +1,9 @@
 """Gradients of parameters, computed beside the way back: nobody waits for them before the update."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,3 +41,57 @@ def on(side: "torch.cuda.Stream | None", *inputs: Tensor) -> Iterator[None]:
         tensor.record_stream(side)
     with torch.cuda.stream(side):
         yield
+
+
+class Beside:
+    """A gradient that is gathered on the side stream, if there is one, and handed over at the end.
+
+    Its parts are products ``left @ right``, summed up at once.
+    """
+
+    def __init__(self) -> None:
+        self.side = current_side()
+        self.parts: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, left: Tensor, right: Tensor) -> None:
+        """Add a part ``left @ right``; ``left`` [R, C] was made on the side, ``right`` [C, D] long ago."""
+        self.parts.append((left, right))
+
+    def join(self, output: Tensor) -> None:
+        """Let what follows wait for the side, and read ``output``, which was made there."""
+        if self.side is None:
+            return
+        main = torch.cuda.current_stream(self.side.device)
+        main.wait_stream(self.side)
+        output.record_stream(main)
+
+    def take(self) -> Tensor | None:
+        """The sum of all parts, which are then forgotten."""
+        if not self.parts:
+            return None
+        with self._there():
+            left, right = zip(*self.parts, strict=True)
+            total = torch.cat(left, dim=1) @ torch.cat(right)
+        self.parts = []
+        self.join(total)
+        return total
+
+    def _there(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.side is None else torch.cuda.stream(self.side)
+
+
+def gather_beside(values: Tensor, beside: Beside) -> Tensor:
+    """A token whose users give the gradient of ``values`` to ``beside``; it goes on when all of them are done."""
+    token: Tensor = _Gather.apply(values, beside)  # type: ignore[no-untyped-call]
+    return token
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, beside: Beside) -> Tensor:
+        ctx.beside = beside
+        return values.new_empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:  # noqa: ARG004, it is empty
+        return ctx.beside.take(), None

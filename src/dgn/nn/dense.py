@@ -64,7 +64,7 @@ class _Multiply(torch.autograd.Function):
         of_x = of_weight = None
         if ctx.needs_input_grad[1]:
             with on(ctx.side, grad, x):
-                of_weight = _sum_of_products(grad, x)
+                of_weight = sum_of_products(grad, x)
         if ctx.needs_input_grad[0]:
             of_x = _times(grad, weight.transpose(-1, -2))
         return of_x, of_weight
@@ -81,11 +81,11 @@ class _AddBias(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         with on(ctx.side, grad):
-            of_bias = _sum_of_products(grad.new_ones(grad.size(0), 1), grad)[0]
+            of_bias = sum_of_products(grad.new_ones(grad.size(0), 1), grad)[0]
         return grad, of_bias
 
 
-def _sum_of_products(a: Tensor, b: Tensor) -> Tensor:
+def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
     """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
     rows, whole = a.size(0), a.size(0) // PARTS * PARTS
     if rows < TALL:

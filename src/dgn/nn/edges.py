@@ -6,12 +6,15 @@ import torch
 from torch import Tensor
 
 from dgn.graph import Graph
+from dgn.nn.aside import Beside, gather_beside
 
 
 class EdgeTable(NamedTuple):
     """Features of edges that fall into few kinds: a table, and the row of each edge.
 
     A linear map is then applied to the table's rows instead of every edge.
+
+    ``beside`` and its ``token`` gather the gradient of the table from several layers, off the way back.
 
     Shapes:
         ``table`` [R, D]; ``row`` [E] in the order of ``edge_index``, or, with ``sorted_by_target``, in that order.
@@ -20,6 +23,13 @@ class EdgeTable(NamedTuple):
     table: Tensor
     row: Tensor
     sorted_by_target: bool = False
+    beside: Beside | None = None
+    token: Tensor | None = None
+
+    def gather(self) -> "EdgeTable":
+        """The same table for several layers that gather its gradient together."""
+        beside = Beside()
+        return self._replace(beside=beside, token=gather_beside(self.table, beside))
 
     def sort(self, graph: Graph) -> "EdgeTable":
         """The same table with its rows in the order that kernels read."""
@@ -36,4 +46,4 @@ class EdgeTable(NamedTuple):
                 f"edge_attr: expected rows of the table, 0 to {len(self.table) - 1}, got {int(self.row.min())} to "
                 f"{int(self.row.max())}; give the table a row for each kind of edge"
             )
-        return EdgeTable(self.table, self.row[graph.by_target.order], True)
+        return self._replace(row=self.row[graph.by_target.order], sorted_by_target=True)

@@ -15,6 +15,10 @@ class _LookUp(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, table: Tensor) -> Tensor:
         ctx.save_for_backward(rows)
         ctx.kinds = table.size(0)
+        if table.is_cuda and rows.numel() and table.dtype == torch.float32 and find_spec("triton") is not None:
+            from dgn.nn.lookup_kernels import sum_rows
+
+            return sum_rows(rows, table)
         return table[rows[:, 0]] if rows.size(1) == 1 else nn.functional.embedding(rows, table).sum(dim=1)
 
     @staticmethod

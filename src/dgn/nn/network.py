@@ -1,9 +1,9 @@
 """The directional graph network: embedding, layers, readout, head."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights, make_plan
@@ -13,6 +13,7 @@ from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
+from dgn.nn.head import Head
 from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.parameters import initialize_as_authors, reset
@@ -86,7 +87,7 @@ class DGN(nn.Module):
         between = num_layers - 1 if virtual_node else 0
         self.virtual_nodes = nn.ModuleList([VirtualNode(hidden, dropout) for _ in range(between)])
         read = 2 * last if readout == "directional" else last
-        self.head = _head(read, last, targets)
+        self.head = Head(read, last, targets)
         if initialization == "authors":
             initialize_as_authors(self.layers)
 
@@ -119,10 +120,10 @@ class DGN(nn.Module):
         if not isinstance(x, Tensor):
             return self.forward_data(x)
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
+        edges = self._edges(edge_attr, graph)  # first: what comes first has its gradient last, off the way back
         h = self.node_encoder(x)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
-        edges = self._edges(edge_attr, graph)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
         size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
@@ -139,7 +140,9 @@ class DGN(nn.Module):
         if edge_attr is None or self.edge_dim is None:
             return None
         if isinstance(self.edge_encoder, CategoryEncoder):
-            return self.edge_encoder.as_table(edge_attr).sort(graph)
+            table = self.edge_encoder.as_table(edge_attr).sort(graph)
+            together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
+            return table.gather() if together else table
         return edge_attr if self.edge_encoder is None else self.edge_encoder(edge_attr)
 
     def forward_data(self, data: Any) -> Tensor:
@@ -156,13 +159,6 @@ class DGN(nn.Module):
                 f"dgn.transforms.AddDirections(k={wanted})"
             )
         return potential[:, :wanted]
-
-
-def _head(channels: int, width: int, targets: int) -> nn.Sequential:
-    """The published readout: two halvings with ReLU, then the outputs."""
-    widths = [channels, max(width // 2, 1), max(width // 4, 1)]
-    hidden = [part for a, b in pairwise(widths) for part in (Linear(a, b), nn.ReLU())]
-    return nn.Sequential(*hidden, Linear(widths[-1], targets))
 
 
 def _filled(graph: Graph, like: Tensor, real: Tensor | None) -> Tensor:

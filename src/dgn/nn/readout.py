@@ -26,10 +26,9 @@ def read_out(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None
         number = graph.target.new_zeros(len(x)) if graph.batch is None else graph.batch
         index = number[:, None].expand_as(x)
         return x.new_zeros(graph.num_graphs, x.size(1)).scatter_reduce(0, index, x, reduce="amax", include_self=False)
-    total = graph.sum_over_graph(x)
     if readout == "sum":
-        return total
-    mean = total / graph.graph_size(x.dtype).clamp(min=1)
+        return graph.sum_over_graph(x)
+    mean = graph.sum_over_graph(x, mean=True)
     if readout == "mean":
         return mean
     if potential is None:

@@ -66,24 +66,24 @@ def finish_fused(
     from dgn.nn.tail_function import Finish
 
     every, own, scale, bias = products
-    kept = None
-    if dropout.training and dropout.p > 0:
-        kept = torch.empty(every.size(0), bias.numel(), device=every.device)
-        kept.bernoulli_(1 - dropout.p, generator=dropout.generator)
-    statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
-    out: Tensor = Finish.apply(  # type: ignore[no-untyped-call]
-        every,
-        own,
-        scale,
-        bias,
-        size,
-        real,
-        norm.weight,
-        norm.bias,
-        residual,
-        kept,
-        statistics,
-        relu,
-        1 / (1 - dropout.p),
-    )
+    end = end_of_layer(norm, size, real, relu, draw_kept(every.size(0), norm, dropout), dropout.p)
+    out: Tensor = Finish.apply(every, own, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
     return out
+
+
+def draw_kept(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
+    """1 for what dropout keeps and 0 for the rest [N, out]; ``None`` where it does nothing."""
+    if not dropout.training or dropout.p == 0:
+        return None
+    kept = torch.empty(rows, norm.num_features, device=norm.weight.device)
+    return kept.bernoulli_(1 - dropout.p, generator=dropout.generator)
+
+
+def end_of_layer(
+    norm: BatchNorm, size: Tensor | None, real: Tensor | None, relu: bool, kept: Tensor | None, p: float
+) -> Any:
+    """What the kernels are told of the end of a layer."""
+    from dgn.nn.tail_function import End, Running
+
+    statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
+    return End(size, real, kept, 1 / (1 - p), relu, Running(*statistics))

@@ -208,7 +208,8 @@ def find_gradients(
 @triton.jit
 def gradient_of_rows(
     grad, y, kept, scale, size, real, mean_in, inverse_in, gamma_in, beta_in, total_in, beta_grad, gamma_grad,
-    every_grad, own_grad, residual_grad, num_rows, num_channels, width, rows_per_block, keep_factor, S: tl.constexpr,
+    every_grad, own_grad, residual_grad, num_rows, num_channels, width, own_stride, rows_per_block, keep_factor,
+    S: tl.constexpr,
     RELU: tl.constexpr, HAS_KEPT: tl.constexpr, HAS_OWN: tl.constexpr, HAS_SCALE: tl.constexpr,
     HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr, HAS_RESIDUAL: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_C: tl.constexpr,
@@ -239,6 +240,6 @@ def gradient_of_rows(
             to = every_grad + s * width + rows[:, None] * (S * num_channels) + place[None, :]
             tl.store(to, part, mask=mask)
         if HAS_OWN:
-            tl.store(own_grad + rows[:, None] * num_channels + columns[None, :], here, mask=mask)
+            tl.store(own_grad + rows[:, None] * own_stride + columns[None, :], here, mask=mask)
         if HAS_RESIDUAL and HAS_KEPT:
             tl.store(residual_grad + rows[:, None] * num_channels + columns[None, :], outer, mask=mask)

@@ -18,6 +18,7 @@ from dgn.training.augment import epoch_weights, is_active
 from dgn.training.evaluate import Split, predict, target_of
 from dgn.training.experiment import Experiment
 from dgn.training.feed import Feed
+from dgn.training.flat import FlatAdam, entry_gradient, is_entrywise, make_adam
 from dgn.training.objectives import Objective
 from dgn.training.replay import Replay
 from dgn.training.schedule import Schedule
@@ -69,10 +70,8 @@ class Member:
         self.captures = on_gpu and fabric.world_size == 1
         self.side = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
         network.to(self.device)
-        rate = torch.tensor(self.settings.learning_rate, device=self.device) if on_gpu else self.settings.learning_rate
-        adam = torch.optim.Adam(
-            network.parameters(), rate, weight_decay=self.settings.weight_decay, fused=True, capturable=on_gpu
-        )
+        given = network.parameters(), self.settings.learning_rate, self.settings.weight_decay
+        adam = make_adam(*given, self.device, flat=self.captures)
         self.words = OnWords(network)
         self.model, self.optimizer = fabric.setup(self.words, adam)
         self.adam = adam
@@ -175,6 +174,17 @@ class Member:
         with aside(self.side):
             prediction = self.model(row)
         target, real = target_of(self.words.batches.read(row))
+        self._go_back(prediction, target, real)
+        if self.side is not None:
+            torch.cuda.current_stream(self.device).wait_stream(self.side)
+        self.optimizer.step()
+
+    def _go_back(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
+        """Gradients of the loss, whose terms are added up."""
+        if self.captures and is_entrywise(self.objective.name, prediction):
+            gradient = entry_gradient(self.objective.name, prediction, target, real, self.terms, TINY)
+            self.fabric.backward(prediction, gradient)
+            return
         statistics = self.objective.statistics(prediction.detach(), target, real)
         numerator, denominator = self.objective.loss(prediction, target, real, self._everywhere(statistics))
         whole = self._everywhere(denominator)
@@ -182,9 +192,6 @@ class Member:
         loss = numerator / whole.clamp(min=TINY)
         # Gradients are averaged over processes: their number turns the mean of parts into the whole.
         self.fabric.backward(loss if self.fabric.world_size == 1 else loss * self.fabric.world_size)
-        if self.side is not None:
-            torch.cuda.current_stream(self.device).wait_stream(self.side)
-        self.optimizer.step()
         self.terms += torch.stack([numerator.detach(), denominator.detach()])
 
     def _everywhere(self, value: Tensor | None) -> Tensor | None:
@@ -215,6 +222,8 @@ class Member:
         before, terms = self.tensors(), self.terms.clone()  # of an epoch whose loss nobody has read yet
         self.network.train()
         self.replay = Replay(self._step, self.feed.words, [self.generator], capture=True)
+        if isinstance(self.adam, FlatAdam):
+            self.adam.settle()
         self.load(before)
         self.terms.copy_(terms)
 

@@ -1,0 +1,175 @@
+"""A whole layer in training on the GPU, as one function with its own way back.
+
+What nobody waits for on the way back, the gradients of parameters, is computed beside it (:mod:`dgn.nn.aside`).
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from dgn.aggregation import Plan, Weights, gpu
+from dgn.aggregation.call import Call, Saved
+from dgn.graph import Graph
+from dgn.graph.sums import sum_by_kind
+from dgn.nn.aside import Beside, on
+from dgn.nn.dense import sum_of_products
+from dgn.nn.gpu_products import multiply
+from dgn.nn.tail_function import End, Found, combine, norm_gradients, normalize, row_gradients
+
+
+class Maps(NamedTuple):
+    """The parameters of a layer; simple messages have none of the first four, messages without edges no ``edge``.
+
+    Shapes:
+        ``ends`` [2 in, in], ``message_bias`` [in], ``edge`` [in, D], ``own`` [out, in], ``scaled`` [S * out, A * in],
+        ``bias``, ``gamma`` and ``beta`` [out].
+    """
+
+    ends: Tensor | None
+    message_bias: Tensor | None
+    edge: Tensor | None
+    own: Tensor | None
+    scaled: Tensor
+    bias: Tensor
+    gamma: Tensor
+    beta: Tensor
+
+
+class Setting(NamedTuple):
+    """What a layer does not differentiate itself.
+
+    ``features`` [R, D] are the kinds of edges and ``row`` [E] that of each edge, sorted by target; the gradient of
+    ``features`` is gathered in ``beside``. ``scale`` [N, S] or ``None`` for one scaler that is 1.
+    """
+
+    plan: Plan
+    graph: Graph
+    weights: Weights
+    features: Tensor | None
+    row: Tensor | None
+    scale: Tensor | None
+    node_is_input: bool
+    residual: bool
+    end: End
+    beside: Beside
+
+
+def whole_layer(x: Tensor, maps: Maps, token: Tensor | None, setting: Setting) -> Tensor:
+    """Messages, aggregation, update, norm, ReLU, residual and dropout: [N, in] -> [N, out].
+
+    ``token`` of :func:`dgn.nn.aside.gather_beside` makes the gradient of ``features`` wait for this layer.
+    """
+    out: Tensor = _Layer.apply(x, *maps, token, setting)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
+        maps, setting = Maps(*given[:8]), given[9]
+        x, ends, table, own = x.contiguous(), None, None, None
+        if maps.ends is not None and maps.own is not None and maps.message_bias is not None:
+            with on(setting.beside.side, x):
+                table = None if setting.features is None or maps.edge is None else setting.features @ maps.edge.T
+                own = x @ maps.own.T
+            ends = multiply(x, maps.ends.T, maps.message_bias)
+            setting.beside.join(own)
+        saved = gpu.forward(_call(setting, x, ends, table))
+        every = (saved.out.flatten(1) @ maps.scaled.T).view(x.size(0), 1, -1, maps.bias.numel())
+        if setting.end.kept is not None:
+            setting.beside.join(setting.end.kept)
+        y, parts = combine(every, own, setting.scale, maps.bias, setting.end.size, setting.end.real)
+        out, found = normalize(y, parts, maps.gamma, maps.beta, x if setting.residual else None, setting.end)
+        ctx.save_for_backward(x, ends, table, y, *found, *saved, *maps)
+        ctx.setting = setting
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, ends, table, y, *rest = ctx.saved_tensors
+        found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting
+        grad, (n, width), out = grad.contiguous(), x.shape, maps.bias.numel()
+        of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
+        every = x.new_empty(n, 1, maps.scaled.size(0) // out, out)
+        # The gradients of source, target and own part side by side: what the maps of the node need.
+        side_by_side = x.new_empty(n, width if ends is None else 2 * width + out)
+        own = None if ends is None else side_by_side[:, 2 * width :]
+        of_residual = row_gradients(
+            grad, y, found, maps.gamma, maps.beta, of, setting.end, setting.scale, every, own, setting.residual
+        )
+        every, aggregated = every.flatten(1), saved.out.flatten(1)
+        with on(setting.beside.side, every, aggregated):
+            of_scaled = sum_of_products(every, aggregated)
+        call = _call(setting, x, ends, table)
+        apart = ends is None or call.node is not None  # the node's own gradient is one of x
+        extra = of_residual if apart else None
+        edge, node = _messages_back(call, (every @ maps.scaled).view(saved.out.shape), saved, side_by_side, extra)
+        rest = node if apart and node is not None else of_residual
+        if maps.ends is None or maps.own is None:
+            of_maps: tuple[Tensor | None, ...] = (None,) * 4
+            of_x = side_by_side if rest is None else side_by_side.add_(rest)
+        else:
+            of_maps = _maps_back(call, side_by_side, edge, x, maps, setting)
+            of_ends, of_own = side_by_side.split([2 * width, out], dim=1)
+            first = of_ends @ maps.ends if rest is None else _add_product(rest, of_ends, maps.ends, mine=rest is node)
+            of_x = first.addmm_(of_own, maps.own)
+        token = None if setting.features is None else x.new_empty(0)
+        return of_x, *of_maps, of_scaled, of.bias, of.gamma, of.beta, token, None
+
+
+def _add_product(values: Tensor, x: Tensor, matrix: Tensor, mine: bool) -> Tensor:
+    """``values + x @ matrix``, in place where the values are nobody else's."""
+    return values.addmm_(x, matrix) if mine else torch.addmm(values, x, matrix)
+
+
+def _messages_back(
+    call: Call, grad: Tensor, saved: Saved, ends: Tensor, extra: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients of source and target, written side by side; returns those of messages and of the node by itself."""
+    width = saved.out.size(2)
+    edge = grad.new_empty(call.neighbor.size(0), width)
+    node = grad.new_empty(call.num_nodes if call.has_self else 0, width)
+    target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
+    gpu.backward(call, grad, saved, (edge, ends[:, :width], target, node), extra)
+    if not call.has_self:
+        return edge, None
+    if call.node is None and call.target is not None:  # the node stands for itself by its own parts
+        ends[:, : 2 * width].view(-1, 2, width).add_(node[:, None])
+        return edge, None
+    return edge, node
+
+
+def _maps_back(
+    call: Call, side_by_side: Tensor, edge: Tensor, x: Tensor, maps: Maps, setting: Setting
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Gradients of the maps of a node and of messages, beside the way back."""
+    width = x.size(1)
+    with on(setting.beside.side, side_by_side, edge, x):
+        products = sum_of_products(side_by_side, x)
+        of_edge = of_table = None
+        if call.table is not None and maps.edge is not None:
+            assert call.row is not None
+            assert setting.features is not None
+            of_table = sum_by_kind(edge, call.row, call.table.size(0), call.place, call.pointer[-1:])
+            of_edge = of_table.T @ setting.features
+            setting.beside.add(of_table, maps.edge)
+        itself = call.has_self and call.node is None
+        if of_table is not None and not itself:  # the bias is in every message
+            of_message = of_table.sum(dim=0)
+        else:
+            of_message = sum_of_products(x.new_ones(x.size(0), 1), side_by_side[:, width : 2 * width])[0]
+    return products[: 2 * width], of_message, of_edge, products[2 * width :]
+
+
+def _call(setting: Setting, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:
+    plan, graph, weights, layout = setting.plan, setting.graph, setting.weights, setting.graph.by_target
+    source, target = (x, None) if ends is None else ends.chunk(2, dim=1)
+    node = x if setting.node_is_input and ends is not None else None
+    return Call(
+        source, target, table, setting.row if table is not None else None, node, weights.edge.contiguous(),
+        weights.self.contiguous(), layout.pointer, layout.order, layout.neighbor, graph.source_pointer, graph.place,
+        list(plan.codes), list(plan.columns), plan.has_self, True,
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""From what was read out to the outputs: the published perceptron."""
+
+from importlib.util import find_spec
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from dgn.nn.dense import Linear
+
+WIDEST = 128  # channels up to which it is one kernel on a GPU
+
+
+class Head(nn.Sequential):
+    """Two halvings with ReLU, then the outputs.
+
+    Shapes:
+        [N, channels] to [N, targets].
+
+    >>> Head(8, 8, targets=2)
+    Head(
+      (0): Linear(in_features=8, out_features=4, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=4, out_features=2, bias=True)
+      (3): ReLU()
+      (4): Linear(in_features=2, out_features=2, bias=True)
+    )
+    """
+
+    def __init__(self, channels: int, width: int, targets: int) -> None:
+        widths = [channels, max(width // 2, 1), max(width // 4, 1)]
+        hidden = [part for a, b in pairwise(widths) for part in (Linear(a, b), nn.ReLU())]
+        super().__init__(*hidden, Linear(widths[-1], targets))
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class
+        out: Tensor = self.whole(input) if self._is_whole(input) else super().forward(input)  # type: ignore[no-untyped-call]
+        return out
+
+    def whole(self, x: Tensor) -> Tensor:
+        """The same by one kernel."""
+        from dgn.nn.gpu_head import Head as Kernels
+
+        out: Tensor = Kernels.apply(x, *self.parameters())  # type: ignore[no-untyped-call]
+        return out
+
+    def _is_whole(self, x: Tensor) -> bool:
+        tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
+        plain = x.is_cuda and x.dim() == 2 and x.numel() > 0 and x.dtype == self[0].weight.dtype == torch.float32
+        narrow = max(x.size(-1), *(bias.numel() for bias in list(self.parameters())[1::2])) <= WIDEST
+        return plain and narrow and not tracing and find_spec("triton") is not None

@@ -1,0 +1,74 @@
+"""The ends of a training step on the GPU (Triton): loss and its gradient, and Adam over all parameters at once."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def entry_terms(prediction, target, share, BINARY: tl.constexpr):
+    """Weighted loss of entries, and its derivative."""
+    if BINARY:
+        # log(1 + exp(-|p|)) keeps its digits where exp(p) would overflow.
+        small = tl.exp(-tl.abs(prediction))
+        loss = tl.maximum(prediction, 0.0) - prediction * target + tl.log(1.0 + small)
+        slope = tl.where(prediction >= 0, 1.0, small) / (1.0 + small) - target
+    else:
+        error = prediction - target
+        loss = tl.abs(error)
+        slope = tl.where(error > 0, 1.0, tl.where(error < 0, -1.0, 0.0))
+    return share * loss, share * slope
+
+
+@triton.jit
+def entry_loss(
+    prediction, target, weight, terms, gradient, num_entries, targets, tiny, BINARY: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Sums of losses and weights of labelled entries, added to ``terms``, and the gradient of their quotient."""
+    numerator, denominator = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    for start in range(0, num_entries, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        inside = at < num_entries
+        wanted = tl.load(target + at, mask=inside, other=float("nan")).to(tl.float32)
+        known = wanted == wanted  # not NaN
+        if BINARY:
+            known = wanted >= 0
+        share = tl.where(known, tl.load(weight + at // targets, mask=inside, other=0.0).to(tl.float32), 0.0)
+        real = share > 0
+        value = tl.where(real, tl.load(prediction + at, mask=inside, other=0.0), 0.0)
+        loss, slope = entry_terms(value, tl.where(real, wanted, 0.0), share, BINARY)
+        tl.store(gradient + at, slope, mask=inside)
+        numerator += loss
+        denominator += share
+    total = tl.sum(denominator)
+    tl.store(terms, tl.load(terms) + tl.sum(numerator))
+    tl.store(terms + 1, tl.load(terms + 1) + total)
+    for start in range(0, num_entries, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        inside = at < num_entries
+        tl.store(gradient + at, tl.load(gradient + at, mask=inside) / tl.maximum(total, tiny), mask=inside)
+
+
+@triton.jit
+def adam(
+    parameter, gradients, owner, first_block, sizes, average, square, step, rate, decay, beta1, beta2, log_beta1,
+    log_beta2, eps, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One step of Adam with coupled decay for a block of one parameter; ``gradients`` holds addresses."""
+    block = tl.program_id(0)
+    which = tl.load(owner + block)
+    inner = (block - tl.load(first_block + which)) * BLOCK + tl.arange(0, BLOCK)
+    inside = inner < tl.load(sizes + which)
+    gradient = tl.load(gradients + which).to(tl.pointer_type(tl.float32))
+    at = block * BLOCK + tl.arange(0, BLOCK)
+    steps = tl.load(step).to(tl.float64)
+    first = (1.0 - tl.exp(steps * log_beta1)).to(tl.float32)
+    second = (1.0 - tl.exp(steps * log_beta2)).to(tl.float32)
+    old = tl.load(parameter + at)
+    slope = tl.load(gradient + inner, mask=inside, other=0.0) + decay * old
+    mean = tl.load(average + at)
+    mean += (1.0 - beta1) * (slope - mean)
+    spread = beta2 * tl.load(square + at) + (1.0 - beta2) * slope * slope
+    change = (tl.load(rate) / first) * mean / (tl.sqrt(spread) / tl.sqrt(second) + eps)
+    tl.store(parameter + at, old - change)
+    tl.store(average + at, mean)
+    tl.store(square + at, spread)

@@ -1,0 +1,99 @@
+"""A whole layer on the GPU: the kernels against plain PyTorch in double precision, forward and backward."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dgn.graph import as_graph
+from dgn.nn import DGNConv
+from dgn.nn.dropout import Dropout
+from dgn.nn.edges import EdgeTable
+from dgn.nn.layer import DGNLayer
+from dgn.nn.tail import finish
+from dgn.testing import random_graph
+
+interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if interpreted else "cuda"
+NODES = 150  # more than one part of a sum
+SHAPES = [  # message, kinds of edges, derivative, in, out, scalers
+    ("simple", 0, "paper", 6, 6, 1),
+    ("simple", 0, "paper", 20, 9, 3),
+    ("complex", 0, "paper", 6, 6, 3),
+    ("complex", 5, "paper", 6, 6, 1),
+    ("complex", 5, "authors", 18, 18, 3),
+    ("complex", 40, "authors", 70, 34, 2),
+]
+PARTS = [("size", "real", "dx1"), ("kept", "real"), ("kept", "dx1", "max")]
+CASES = list(zip(SHAPES, itertools.cycle(PARTS)))
+
+
+def run(way, dtype, shape, parts):
+    message, kinds, derivative, width, out, scalers = shape
+    generator = torch.Generator().manual_seed(width)
+
+    def draw(*size):
+        return torch.randn(*size, generator=generator).to(DEVICE, dtype)
+
+    names = ("identity", "amplification", "attenuation")[:scalers]
+    aggregators = ["mean", *(name for name in parts if name in ("dx1", "max")), "av1"]
+    conv = DGNConv(width, out, aggregators, names, 1.3, message, 3 if kinds else None, derivative=derivative)
+    layer = DGNLayer(conv, dropout=0.4 if "kept" in parts else 0.0).to(DEVICE, dtype)
+    for parameter in layer.parameters():
+        parameter.data = draw(*parameter.shape)
+    edge_index, _ = random_graph(NODES, 0.03, torch.Generator().manual_seed(1))
+    graph = as_graph(edge_index.to(DEVICE), NODES)
+    table = draw(kinds, 3).requires_grad_() if kinds else None
+    row = torch.randint(max(kinds, 1), (graph.num_edges,), generator=generator).to(DEVICE)
+    weights = conv.plan.compute_weights(draw(graph.num_edges, 1), graph)
+    x = draw(NODES, width).requires_grad_()
+    size = draw(NODES, 1).abs() if "size" in parts else None
+    real = (draw(NODES, 1) > -0.5).to(dtype) if "real" in parts else None
+    layer.dropout.generator = torch.Generator(DEVICE).manual_seed(3)
+    edges = None if table is None else EdgeTable(table, row)
+    y = way(layer, x, graph, weights, edges, size, real)
+    weight = draw(NODES, out) * (1 if real is None else real)
+    (y * weight).sum().backward()
+    grads = {name: value.grad for name, value in layer.named_parameters()}
+    grads |= {"x": x.grad} | ({} if table is None else {"table": table.grad})
+    return {"out": y.detach() * (1 if real is None else real), **grads, **dict(layer.named_buffers())}
+
+
+def whole(layer, *given):
+    return layer._whole(*given)
+
+
+def by_definition(layer, x, graph, weights, edges, size, real):
+    layer.conv.backend = "reference"
+    out = finish(layer.conv.products(x, graph, weights, edges), layer.norm, Dropout(0.0), size, real,
+                 x if layer.residual else None)  # fmt: skip
+    if layer.dropout.p == 0:
+        return out
+    kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)
+    return out * kept / (1 - layer.dropout.p)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter")
+@pytest.mark.parametrize(("shape", "parts"), CASES)
+def test_the_layer_equals_its_definition(shape, parts):
+    got, expected = run(whole, torch.float32, shape, parts), run(by_definition, torch.float64, shape, parts)
+    assert got.keys() == expected.keys()
+    for name, value in expected.items():
+        scale = 1 + float(value.abs().max())
+        difference = float((got[name].to(value.dtype) - value).abs().max())
+        assert difference < 2e-5 * scale, f"{name}: {difference} of {scale}"
+
+
+@pytest.mark.slow
+def test_the_layer_in_the_interpreter():
+    pytest.importorskip("triton")
+    if interpreted or torch.cuda.is_available():
+        pytest.skip("it ran above")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "definition"]
+    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout[-3000:]
+    assert f"{len(CASES)} passed" in found.stdout

@@ -1,0 +1,44 @@
+"""The readout's perceptron: one kernel against plain PyTorch in double precision."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dgn.nn.head import Head
+
+interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if interpreted else "cuda"
+CASES = [(3, 8, 8, 1), (130, 45, 45, 1), (40, 90, 45, 12)]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter")
+@pytest.mark.parametrize(("rows", "channels", "width", "targets"), CASES)
+def test_the_kernel_equals_the_definition(rows, channels, width, targets):
+    torch.manual_seed(rows)
+    x, weight = torch.randn(rows, channels), torch.randn(rows, targets)
+    head = Head(channels, width, targets)
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        twin = Head(channels, width, targets).to(DEVICE, dtype)
+        twin.load_state_dict(head.state_dict())
+        leaf = x.to(DEVICE, dtype, copy=True).requires_grad_()
+        out = twin.whole(leaf) if dtype == torch.float32 else torch.nn.Sequential.forward(twin, leaf)
+        (out * weight.to(out)).sum().backward()
+        found.append([out.detach(), leaf.grad, *(parameter.grad for parameter in twin.parameters())])
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected.float(), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.slow
+def test_the_kernel_in_the_interpreter():
+    pytest.importorskip("triton")
+    if interpreted or torch.cuda.is_available():
+        pytest.skip("it ran above")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "definition"]
+    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout[-3000:]
+    assert f"{len(CASES)} passed" in found.stdout
