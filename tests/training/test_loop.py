@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -338,17 +339,30 @@ def test_numbers_that_are_none_in_the_data_diverge():
     assert caught.value.results == []
 
 
-def test_without_memory_the_checkpoint_stays(tmp_path, monkeypatch):
+def on_a_gpu():
+    raise torch.OutOfMemoryError("tried to allocate 8 GiB")
+
+
+@pytest.mark.parametrize(
+    ("fill", "said"),
+    [
+        (on_a_gpu, "allocate 8 GiB"),
+        (lambda: torch.empty(1 << 60), "allocate memory"),
+        (lambda: np.empty(1 << 60, np.int8), "Unable to allocate"),
+    ],
+    ids=["GPU", "CPU", "NumPy"],
+)
+def test_without_memory_the_checkpoint_stays(tmp_path, monkeypatch, fill, said):
     honest, calls = Member._step, []
 
     def full(self, *given):
         calls.append(1)
         if len(calls) == 6:
-            raise torch.OutOfMemoryError("tried to allocate 8 GiB")
+            fill()
         honest(self, *given)
 
     monkeypatch.setattr(Member, "_step", full)
-    with pytest.raises(OutOfMemoryError, match=r"a step of 7 graphs and 1 seeds .* allocate 8 GiB; lower") as caught:
+    with pytest.raises(OutOfMemoryError, match=f"a step of 7 graphs and 1 seeds .*{said}.*; lower") as caught:
         train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu", save_every=0)
     assert str(tmp_path) in str(caught.value)
     monkeypatch.undo()

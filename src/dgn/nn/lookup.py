@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-FEW_KINDS = 32  # rows of a table whose gradient one kernel sums up
+from dgn.aggregation.operation import FEW_KINDS
+
 SMALL_TABLE = 512  # rows of a table whose gradient is a matrix product
 
 

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import torch
+
+CPU_WORDS = ("can't allocate memory", "not enough memory")  # of a RuntimeError, the only sign that PyTorch gives there
+
 
 class TrainingError(RuntimeError):
     """A run that could not go on. What was finished before stays in its folder and in ``results``."""
@@ -21,3 +25,13 @@ class OutOfMemoryError(TrainingError):
 
 class DivergedError(TrainingError):
     """The loss is no number any more."""
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a GPU or on the CPU.
+
+    >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    (True, True)
+    """
+    said = isinstance(problem, RuntimeError) and any(words in str(problem) for words in CPU_WORDS)
+    return said or isinstance(problem, torch.OutOfMemoryError | MemoryError)

@@ -38,16 +38,22 @@ def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 class Split:
-    """Batches of a split that never change, and room for what a network says of them."""
+    """Batches of a split that never change, and room on a device for what a network says of them.
 
-    def __init__(self, batches: Batches, objective: Objective, targets: int) -> None:
+    Batches that do not fit the device stay where they are, and come to it one by one.
+    """
+
+    def __init__(
+        self, batches: Batches, objective: Objective, targets: int, device: torch.device | str | None = None
+    ) -> None:
         self.batches, self.objective = batches, objective
+        place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in batches]
-        self.real = torch.cat([real for _, real in every]) > 0
-        self.target = torch.cat([target for target, _ in every])[self.real]
-        self.rows = [int(real.sum()) for _, real in every]
-        self.prediction = torch.zeros(len(batches), len(every[0][1]), targets, device=batches.words.device)
-        self.terms = torch.zeros(2, device=batches.words.device)
+        real = torch.cat([real for _, real in every]) > 0
+        self.target = torch.cat([target for target, _ in every])[real].to(place)
+        self.real, self.rows = real.to(place), [int(real.sum()) for _, real in every]
+        self.prediction = torch.zeros(len(batches), len(every[0][1]), targets, device=place)
+        self.terms = torch.zeros(2, device=place)
 
     def fork(self) -> "Split":
         """The same split with room for what another network says."""
@@ -58,11 +64,11 @@ class Split:
     @torch.no_grad()
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
         """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
-        batch = self.batches.read(row)
+        batch = self.batches.read(row.to(self.prediction.device))
         prediction = predict(network, batch)
         target, real = target_of(batch)
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
-        self.prediction.index_copy_(0, counter, prediction[None].to(self.prediction.dtype))
+        self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 
     def scores(self) -> Scores:
         """The scores of all predictions; waits for them."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from dgn.data.benchmarks import Benchmark
 from dgn.training.build import build_network
 from dgn.training.devices import make_fabric, matrix_precision
-from dgn.training.errors import OutOfMemoryError
+from dgn.training.errors import OutOfMemoryError, is_out_of_memory
 from dgn.training.experiment import Experiment
 from dgn.training.material import Material, prepare
 from dgn.training.member import Member
@@ -54,7 +54,9 @@ def train(
                 run.save()
             _train(runs, material, on_epoch, save_every)
             results = [_finish(run, material) for run in runs if run.failure is None]
-    except torch.OutOfMemoryError as problem:
+    except (RuntimeError, MemoryError) as problem:
+        if not is_out_of_memory(problem):
+            raise
         raise OutOfMemoryError(
             f"memory: expected a step of {experiment.training.batch_size} graphs and {len(seeds)} seeds to fit the "
             f"device, got {problem}; lower training.batch_size or train fewer seeds at once"

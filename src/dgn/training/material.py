@@ -70,8 +70,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
-        batches = store.gather(cuts, store.needs(cuts)._replace(padded=True)).to(device)
-        splits[name] = Split(batches, objective, benchmark.targets)
+        batches = store.gather(cuts, store.needs(cuts)._replace(padded=True))
+        # Training graphs that did not fit the device fit it no better as batches.
+        place = store.device if name == "train" else device
+        splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
     return Material(store, numbers[0], splits, objective, delta)
 
 

@@ -132,9 +132,9 @@ class Member:
         split.terms.zero_()
         known = self.evaluations.get(id(split))
         if known is None:
-            known = Replay(
-                lambda row, counter: split.step(self.network, row, counter), split.batches.words, capture=self.captures
-            )
+            words = split.batches.words
+            capture = self.captures and words.device == self.device
+            known = Replay(lambda row, counter: split.step(self.network, row, counter), words, capture=capture)
             split.terms.zero_()
             self.evaluations[id(split)] = known
         for _ in known.steps(len(split.batches)):
