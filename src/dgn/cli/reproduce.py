@@ -4,6 +4,7 @@ import gc
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -47,9 +48,10 @@ def command(
         str | None, typer.Option(help="File with the graphs, or folder with those of all datasets.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    curves: Annotated[
-        bool, typer.Option("--curves/--no-curves", help="Draw the curves of all cells at the end.")
-    ] = True,
+    curves: Annotated[bool, typer.Option("--curves/--no-curves", help="Draw curves of all cells at the end.")] = True,
+    ahead: Annotated[
+        int, typer.Option(help="Compile the kernels of later cells in so many processes; for a GPU.", min=0)
+    ] = 0,
 ) -> None:
     """Run the cells of a table of the paper, row by row, and print it beside the paper's."""
     from dgn.reports.cells import cells, in_turn, table_datasets
@@ -62,34 +64,38 @@ def command(
     wanted = [row.strip() for row in rows.split(",")] if rows else []
     datasets = [each.strip() for each in dataset.split(",")] if dataset else table_datasets(table)
     names = [cell.name for each in datasets for cell in in_turn(cells(table, each, wanted))]
-    code = run_cells(make_console(), [load_experiment(name, changes) for name in names], out, device, curves)
+    experiments = [load_experiment(name, changes) for name in names]
+    code = run_cells(make_console(), experiments, out, device, curves, ahead)
     if code:
         raise typer.Exit(code)
 
 
 def run_cells(
-    console: Console, experiments: Sequence["Experiment"], out: Path, device: str, curves: bool = True
+    console: Console, experiments: Sequence["Experiment"], out: Path, device: str, curves: bool = True, ahead: int = 0
 ) -> int:
     """Run all cells, print the table of those that finished, and return the exit code.
 
-    A cell that fails is named and left out; the others go on. Curves are drawn at the end, unless it was stopped.
+    A cell that fails is named and left out; the others go on. Curves are drawn at the end, unless it was stopped. With
+    ``ahead``, so many processes compile the kernels of the other cells of a dataset once it is loaded.
     """
-    load, start, finished, code = _loader(experiments), time.monotonic(), dict[str, list["FinishedRun"]](), 0
-    for number, experiment in enumerate(experiments, 1):
-        console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
-        begin = time.monotonic()
-        try:
-            runs = _run_cell(console, experiment, load, out, device)
-        except typer.Exit as end:
-            if end.exit_code == STOPPED:
-                code = STOPPED
-                break
-            continue  # one of several processes, which leaves the rest to the first
-        if runs is None:
-            code = 1
-        else:
-            finished[experiment.name] = runs
-            _say_score(console, runs, time.monotonic() - begin)
+    start, finished, code = time.monotonic(), dict[str, list["FinishedRun"]](), 0
+    with ExitStack() as beside:
+        load = _loader(experiments, lambda cells: _compile_ahead(beside, cells, out, device, ahead))
+        for number, experiment in enumerate(experiments, 1):
+            console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
+            begin = time.monotonic()
+            try:
+                runs = _run_cell(console, experiment, load, out, device)
+            except typer.Exit as end:
+                if end.exit_code == STOPPED:
+                    code = STOPPED
+                    break
+                continue  # one of several processes, which leaves the rest to the first
+            if runs is None:
+                code = 1
+            else:
+                finished[experiment.name] = runs
+                _say_score(console, runs, time.monotonic() - begin)
     for name in finished if curves and code != STOPPED else ():
         draw_summary(out / name)
     _print_tables(console, experiments, finished)
@@ -118,8 +124,13 @@ def _run_cell(
     return None
 
 
-def _loader(experiments: Sequence["Experiment"]) -> Callable[["Experiment"], "Benchmark"]:
-    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads."""
+def _loader(
+    experiments: Sequence["Experiment"], on_load: Callable[[Sequence["Experiment"]], None]
+) -> Callable[["Experiment"], "Benchmark"]:
+    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads.
+
+    ``on_load`` hears of the cells of a dataset that has been loaded.
+    """
     from dgn.training.load import load_graphs
 
     def key(experiment: "Experiment") -> tuple[str, str | None, float]:
@@ -129,9 +140,21 @@ def _loader(experiments: Sequence["Experiment"]) -> Callable[["Experiment"], "Be
     def load(wanted: tuple[str, str | None, float]) -> "Benchmark":
         alike = [each for each in experiments if key(each) == wanted]
         # Fewer directions are the first columns of more.
-        return load_graphs(max(alike, key=lambda each: each.num_directions), True)
+        graphs = load_graphs(max(alike, key=lambda each: each.num_directions), True)
+        on_load(alike)
+        return graphs
 
     return lambda experiment: load(key(experiment))
+
+
+def _compile_ahead(beside: ExitStack, cells: Sequence["Experiment"], out: Path, device: str, processes: int) -> None:
+    """Start to compile for all cells that are to be run but the first, which is about to begin."""
+    from dgn.cli.warming import warming_up
+    from dgn.reports.runs import finished_runs
+
+    left = [each for each in cells if not set(each.training.seeds) <= set(finished_runs(out / each.name))]
+    if processes and len(left) > 1:
+        beside.enter_context(warming_up(left[1:], processes, device))
 
 
 def _free_memory() -> None:
