@@ -9,7 +9,8 @@ them), and is scored on the same held-out ones: mean ROC-AUC and average precisi
 Runs differ in the seed of the model alone; the split is the usual deterministic one, the largest scaffolds first, or
 the column named. Defaults everywhere: chemprop is one network of 50 epochs, dgn an ensemble of ``--members``.
 
-FOLDER holds the prepared table, a JSON and the predictions of each run; a run whose JSON is there is not run again.
+FOLDER holds the prepared table, a JSON and the predictions of each run; a run whose JSON is there is not run again, and
+a folder with a prepared table can be taken to another machine.
 ``--parallel`` runs are under way at once, those of one model first. The summary tells the networks one by one and
 together: the mean of chemprop's five runs is its ensemble. "seconds" is the time of a run by the clock, "processor"
 what all cores spent on it; both with reading SMILES.
@@ -169,6 +170,7 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--prepare", action="store_true", help="write the prepared table, and run nothing")
     parser.add_argument("--only", help="MODEL:SEED, one run in this process")
     parser.add_argument("--summary", type=Path, help="tell what a folder holds, and run nothing")
     parser.add_argument("--part", default="test")
@@ -183,8 +185,9 @@ def main() -> None:
         run_one(asked, name, int(seed))
     else:
         prepare(asked)
-        run_all(asked, sys.argv[1:])
-        summarize(asked.out, asked.metric, asked.part)
+        if not asked.prepare:
+            run_all(asked, sys.argv[1:])
+            summarize(asked.out, asked.metric, asked.part)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
         *map(str, data.problems),
         *data.notes,
         *parts.notes,
+        *(["errors while training are in standard deviations of the target"] if data.task == "regression" else []),
     ]
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False, markup=False)
