@@ -137,7 +137,7 @@ class Store:
         for rows, values in ((nodes, by_node), (edges, by_edge), (graphs, by_graph)):
             arrays |= {name: ((rows, *value.shape[1:]), value.dtype) for name, value in values.items()}
         slots, length = lay_out(arrays)
-        words = torch.empty(len(numbers), length, dtype=torch.int32)
+        words = torch.zeros(len(numbers), length, dtype=torch.int32)  # between arrays too: the same bits every time
         layout = self._first_node, self._first_edge, self._ends, self._place, self._pointer, self._source_pointer
         given = [part.numpy() for part in layout]
         for row, chosen in zip(words, numbers, strict=True):
