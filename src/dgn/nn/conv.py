@@ -154,9 +154,11 @@ class DGNConv(nn.Module):
         message, update = self.message, self.update
         assert isinstance(message, MessageLinear)
         assert update.own is not None
-        table, row = self._table(graph, edge_attr, x.dtype)
-        ends, own, scaled = (matrix.flatten(0, 1) for matrix in (message.ends, update.own, update.scaled))
-        linear = LinearMaps(ends, message.bias.flatten(), table, own, scaled, update.bias.flatten())
+        check_edges(self.edge_dim, edge_attr, graph)
+        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
+        edge = None if features is None else message.edge
+        linear = LinearMaps(message.ends, message.bias, features, edge, update.own, update.scaled, update.bias)
         groups = None if self.scalers == ("identity",) else group_by_degree(graph)
         scale = x.new_ones(1, 1) if groups is None else scale_groups(graph, self.scalers, self.delta, x.dtype)
         return linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors")

@@ -35,16 +35,19 @@ class Setting(NamedTuple):
 
 
 class LinearMaps(NamedTuple):
-    """The maps of a convolution; of ``ends``, the upper half acts on the source of a message, the lower on its target.
+    """The maps of a convolution, and the features of edges or of their kinds.
+
+    Of ``ends``, the upper half acts on the source of a message, the lower on its target.
 
     Shapes:
-        ``ends`` [2 in, in], ``message_bias`` [in], ``table`` [R, in] or ``None``, ``own`` [out, in], ``scaled``
-        [S * out, A * in], ``bias`` [out].
+        ``ends`` [1, 2 in, in], ``message_bias`` [1, in], ``features`` [R, D] and ``edge`` [1, in, D] or ``None``,
+        ``own`` [1, out, in], ``scaled`` [1, S * out, A * in], ``bias`` [1, out].
     """
 
     ends: Tensor
     message_bias: Tensor
-    table: Tensor | None
+    features: Tensor | None
+    edge: Tensor | None
     own: Tensor
     scaled: Tensor
     bias: Tensor
@@ -76,9 +79,10 @@ class Kept(NamedTuple):
     """What the way back of a convolution needs."""
 
     setting: Setting
-    shapes: list[torch.Size]
+    linear: LinearMaps
     wide: Tensor
     call: Call
+    arrays: Any
     saved: Saved
     back: Any
     turned: Any
@@ -89,13 +93,12 @@ def forward_rows(x: Tensor, linear: LinearMaps, setting: Setting, save: bool) ->
     from dgn.aggregation import cpu
     from dgn.nn import cpu_maps, cpu_products
 
-    (n, width), out, count = x.shape, linear.own.size(0), len(setting.plan)
+    linear = LinearMaps._make(None if part is None else part.detach() for part in linear)
+    (n, width), out, count = x.shape, linear.own.size(1), len(setting.plan)
     wide, low, high, every = fill_rows(x), up(width), up(out), 2 * up(width) + up(out)
     like = wide.numpy()
-    ends, own, scaled, scale, *biases = (
-        _array(part)
-        for part in (linear.ends, linear.own, linear.scaled, setting.scale, linear.message_bias, linear.bias)
-    )
+    ends, own, scaled = (part.numpy()[0] for part in (linear.ends, linear.own, linear.scaled))
+    biases, scale = (linear.message_bias.numpy()[0], linear.bias.numpy()[0]), setting.scale.numpy()
     there, start, back = (np.zeros(shape, like.dtype) for shape in ((low, every), (1, every), (every, low)))
     cpu_maps.lay_out_ends(ends, own, biases[0], biases[1], there, start, back)
     matrix, turned = (
@@ -105,13 +108,12 @@ def forward_rows(x: Tensor, linear: LinearMaps, setting: Setting, save: bool) ->
     parts, y = x.new_empty(n, every), x.new_empty(n, high)
     _share(cpu_products.multiply_rows, n, there.size, like, there, start, parts.numpy(), columns(width))
     source, target, itself = torch.split(parts, [low, low, high], dim=1)
-    table = None if linear.table is None else fill_rows(linear.table)
-    call = _call(setting, source, target, table, wide, save)
-    saved = cpu.forward(call)
+    call = _call(setting, source, target, _table(linear, x.dtype), wide, save)
+    arrays = cpu.arrays_of(call)
+    saved = cpu.forward(call, arrays)
     given = saved.out.flatten(1).numpy(), matrix, *_groups(setting, n), itself.numpy(), y.numpy()
     _share(cpu_products.multiply_groups, n, matrix[0].size, *given, columns(*[width] * count))
-    shapes = [part.shape for part in (linear.ends, linear.message_bias, linear.own, linear.scaled, linear.bias)]
-    return y, Kept(setting, shapes, wide, call, saved, back, turned)
+    return y, Kept(setting, linear, wide, call, arrays, saved, back, turned)
 
 
 def backward_rows(kept: Kept, grad: Tensor, of_x: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -120,15 +122,15 @@ def backward_rows(kept: Kept, grad: Tensor, of_x: Tensor | None) -> tuple[Tensor
     from dgn.aggregation.operation import table_gradient
     from dgn.nn import cpu_products
 
-    setting, shapes, wide, call, saved, back, turned = kept
-    n, (out, width), (low, high) = len(wide), shapes[2], (wide.size(1), turned.shape[1])
+    setting, linear, wide, call, prepared, saved, back, turned = kept
+    n, (_, out, width), (low, high) = len(wide), linear.own.shape, (wide.size(1), turned.shape[1])
     ends, by_degree = wide.new_empty(n, len(back)), wide.new_empty(n, high)
     aggregated = torch.empty_like(saved.out)
     source, target, own = torch.split(ends, [low, low, high], dim=1)
     arrays = (part.numpy() for part in (by_degree, own, aggregated.flatten(1)))
     given = fill_rows(grad).numpy(), turned, *_groups(setting, n), *arrays
     _share(cpu_products.multiply_groups_back, n, turned[0].size, *given, out)
-    edge, _, _, node = cpu.backward(call, aggregated, saved, (source, target))
+    edge, _, _, node = cpu.backward(call, aggregated, saved, (source, target), prepared)
     if call.has_self and call.node is None:  # the node stands for itself by its own parts
         source.add_(node)
         target.add_(node)
@@ -139,8 +141,11 @@ def backward_rows(kept: Kept, grad: Tensor, of_x: Tensor | None) -> tuple[Tensor
     given = ends.numpy(), back, start.numpy(), found.numpy()
     _share(cpu_products.multiply_rows, n, back.size, *given, columns(width, width, out))
     maps = _gradients_of_maps(kept, ends.numpy(), by_degree.numpy())
-    table = None if call.table is None else table_gradient(call, edge, "cpu")[:, :width]
-    return found[:, :width], *maps[:2], table, *maps[2:]
+    features = of_edge = None
+    if linear.features is not None and linear.edge is not None:
+        table = table_gradient(call, edge, "cpu")[:, :width].to(linear.edge.dtype)
+        features, of_edge = table @ linear.edge[0], (table.T @ linear.features)[None]
+    return found[:, :width], *maps[:2], features, of_edge, *maps[2:]
 
 
 def _gradients_of_maps(kept: Kept, ends: Any, by_degree: Any) -> list[Tensor]:
@@ -148,7 +153,7 @@ def _gradients_of_maps(kept: Kept, ends: Any, by_degree: Any) -> list[Tensor]:
     from dgn.nn.cpu_maps import gather_degrees, gather_ends
     from dgn.nn.cpu_products import multiply_turned
 
-    setting, shapes, wide = kept.setting, kept.shapes, kept.wide.numpy()
+    setting, linear, wide = kept.setting, kept.linear, kept.wide.numpy()
     aggregated, dtype = kept.saved.out.flatten(1).numpy(), wide.dtype
     nodes, known = cut_rows([0, len(wide)]), setting.groups
     groups = nodes if known is None else setting.graph.once("pieces of groups", lambda: cut_rows(known.bounds))
@@ -161,9 +166,10 @@ def _gradients_of_maps(kept: Kept, ends: Any, by_degree: Any) -> list[Tensor]:
         multiply_turned(max(begin - split, 0), max(end - split, 0), nodes, ends, wide, found, sums)
 
     for_chunks(work, len(groups) + len(nodes), 1)
-    grads = of_ends, message_bias, own, of_scaled, bias = [np.empty(shape, dtype) for shape in shapes]
-    gather_ends(found, sums, of_ends, own, message_bias, bias)
-    gather_degrees(scaled, groups[:, 2], setting.scale.numpy(), shapes[2][1], of_scaled)
+    like = linear.ends, linear.message_bias, linear.own, linear.scaled, linear.bias
+    grads = of_ends, message_bias, own, of_scaled, bias = [np.empty(part.shape, dtype) for part in like]
+    gather_ends(found, sums, of_ends[0], own[0], message_bias[0], bias[0])
+    gather_degrees(scaled, groups[:, 2], setting.scale.numpy(), linear.own.size(2), of_scaled[0])
     return [torch.from_numpy(each) for each in grads]
 
 
@@ -172,7 +178,7 @@ class _Convolve(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
         linear = LinearMaps(*given[:-1])
         y, ctx.kept = forward_rows(x, linear, given[-1], any(ctx.needs_input_grad))
-        return y[:, : linear.own.size(0)]
+        return y[:, : linear.own.size(1)]
 
     @staticmethod
     @once_differentiable
@@ -185,8 +191,11 @@ def _share(kernel: Any, rows: int, products: int, *arguments: Any) -> None:
     for_chunks(lambda begin, end: kernel(begin, end, *arguments), rows, -(-SMALLEST // products))
 
 
-def _array(part: Tensor) -> Any:
-    return part.detach().contiguous().numpy()
+def _table(linear: LinearMaps, dtype: torch.dtype) -> Tensor | None:
+    """What edges, or their kinds, add to messages."""
+    if linear.features is None or linear.edge is None:
+        return None
+    return fill_rows((linear.features @ linear.edge[0].T).to(dtype))
 
 
 def _groups(setting: Setting, rows: int) -> tuple[Any, Any]:

@@ -46,10 +46,10 @@ def run_layer(
 class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
-        linear, setting, end = LinearMaps(*given[:6]), given[-2], given[-1]
+        linear, setting, end = LinearMaps(*given[:7]), given[-2], given[-1]
         y, ctx.kept = forward_rows(x, linear, setting, any(ctx.needs_input_grad))
         beside = x if end.residual else None
-        out, ctx.rows = forward_end(y[:, : linear.own.size(0)], end.norm, end.size, beside, relu=True)
+        out, ctx.rows = forward_end(y[:, : linear.own.size(1)], end.norm, end.size, beside, relu=True)
         ctx.residual = end.residual
         return out
 

@@ -1,0 +1,137 @@
+"""PyG's side of `benchmarks/training.py`: its loader, the baseline in training, and the time of its steps."""
+
+import argparse
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from pyg_baseline import as_data, call, loss_of, make_baseline
+from torch import Tensor, nn
+from torch_geometric.loader import DataLoader
+from training_ours import SEEDS, wait
+
+from dgn.data.benchmarks import Benchmark
+from dgn.training.experiment import Experiment
+from dgn.training.material import Material
+from dgn.training.member import cut
+
+WARM = 10  # steps before the clock of PyG starts
+SHARED_MEMORY = 2 << 30  # what worker processes need to hand over batches
+
+
+def order(material: Material, experiment: Experiment, steps: int) -> Tensor:
+    """The graphs of the first steps of shuffled epochs, full batches only: [steps, B]."""
+    draw, batch_size, found = torch.Generator().manual_seed(SEEDS[0]), experiment.training.batch_size, []
+    while sum(map(len, found)) < steps:
+        mixed = material.training[torch.randperm(len(material.training), generator=draw)]
+        rows = cut(mixed, batch_size)
+        found.append(rows[: max(1, len(mixed) // batch_size)])
+    return torch.cat(found)[:steps]
+
+
+class PyG:
+    """The baseline in training: it starts from the parameters of one of our networks."""
+
+    def __init__(self, network: nn.Module, experiment: Experiment, benchmark: Benchmark, device: torch.device) -> None:
+        self.network, self.device, self.objective = network.to(device).train(), device, benchmark.objective
+        training = experiment.training
+        self.adam = torch.optim.Adam(network.parameters(), training.learning_rate, weight_decay=training.weight_decay)
+
+    def loss(self, batch: Any) -> Tensor:
+        batch = batch.to(self.device, non_blocking=True)
+        return loss_of(self.objective, call(self.network, batch), batch.y)
+
+    def step(self, batch: Any) -> Tensor:
+        self.adam.zero_grad()
+        loss = self.loss(batch)
+        loss.backward()
+        self.adam.step()
+        return loss.detach()
+
+    def time(self, batches: Iterable[Any]) -> float:
+        """Mean milliseconds of a step behind the first ones."""
+        count, start = 0, 0.0
+        for number, batch in enumerate(batches):
+            if number == WARM:
+                wait(self.device)
+                start = time.perf_counter()
+            self.step(batch)
+            count = number + 1 - WARM
+        wait(self.device)
+        return 1e3 * (time.perf_counter() - start) / count
+
+
+def loader(experiment: Experiment, benchmark: Benchmark, numbers: Tensor, workers: int, device: torch.device) -> Any:
+    """PyG's DataLoader of the given batches."""
+    chosen, place = numbers[numbers >= 0].unique(), numbers
+    place = torch.where(numbers >= 0, torch.searchsorted(chosen, numbers.clamp(min=0)), -1)
+    data = as_data(benchmark.graphs.select(chosen), with_edges=experiment.network.edge_dim is not None)
+    rows = [[number for number in row if number >= 0] for row in place.tolist()]
+    return DataLoader(data, batch_sampler=rows, num_workers=workers, pin_memory=device.type == "cuda")
+
+
+def time_pyg(
+    experiment: Experiment,
+    benchmark: Benchmark,
+    material: Material,
+    device: torch.device,
+    arguments: argparse.Namespace,
+    ours: float,
+    steps: int,
+) -> dict[str, Any]:
+    """Milliseconds of a step of PyG, eager and compiled, with its loader and without, and how many of ours they are."""
+    numbers = order(material, experiment, WARM + arguments.steps)
+    batches = loader(experiment, benchmark, numbers, count_workers(arguments.workers, device), device)
+    ready = [batch.to(device) for batch in loader(experiment, benchmark, numbers, 0, device)]
+
+    def fresh() -> PyG:
+        return PyG(make_baseline(experiment, benchmark, material.delta), experiment, benchmark, device)
+
+    eager = fresh()
+    times = {"PyG": eager.time(batches), "PyG ready": eager.time(ready)}
+    if arguments.compile_limit:
+        times |= compiled(fresh(), batches, ready, arguments.compile_limit)
+    found: dict[str, Any] = {"PyG s/epoch": times["PyG"] * steps / 1e3, "workers": batches.num_workers}
+    for name, value in times.items():
+        known = isinstance(value, float)
+        found |= {f"{name} ms/step": value, f"{name} / ours": value / ours if known else ""}
+    return found
+
+
+def compiled(theirs: PyG, batches: Any, ready: list[Any], limit: float) -> dict[str, Any]:
+    """The same through torch.compile; what went wrong where it fails or takes too long."""
+    torch._dynamo.reset()
+    theirs.network = torch.compile(theirs.network, dynamic=True)
+    try:
+        with time_limit(limit):
+            return {"compiled": theirs.time(batches), "compiled ready": theirs.time(ready)}
+    except Exception as problem:  # any failure of a compiler is a result here
+        said = f"{type(problem).__name__}: {problem}".splitlines()[0][:60]
+        return {"compiled": said, "compiled ready": ""}
+
+
+def count_workers(asked: int | None, device: torch.device) -> int:
+    """Processes for PyG's loader, none where they could not hand over their batches."""
+    if asked is not None:
+        return asked
+    room = shutil.disk_usage("/dev/shm").free if Path("/dev/shm").exists() else 0
+    return 4 if device.type == "cuda" and room > SHARED_MEMORY else 0
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"more than {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
