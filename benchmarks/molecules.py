@@ -113,16 +113,17 @@ def processor() -> float:
 def run_all(asked: argparse.Namespace, words: list[str]) -> None:
     """All runs that are not done, each in a process of its own, ``--parallel`` at a time."""
     jobs = [(name, seed) for name in asked.models.split(",") for seed in map(int, asked.seeds.split(","))]
-    left = [job for job in jobs if not (asked.out / f"{job[0]}-{job[1]}.json").exists()]
     environment = {**os.environ, "OMP_NUM_THREADS": str(asked.threads)}
 
     def start(job: tuple[str, int]) -> None:
+        if (asked.out / f"{job[0]}-{job[1]}.json").exists():
+            return
         line = [sys.executable, __file__, *words, "--only", f"{job[0]}:{job[1]}"]
         done = subprocess.run(line, check=False, env=environment, stderr=subprocess.PIPE, text=True)
         print(f"{job[0]} {job[1]}: {'done' if not done.returncode else done.stderr[-1500:]}", flush=True)
 
     with ThreadPoolExecutor(asked.parallel) as pool:
-        list(pool.map(start, left))
+        list(pool.map(start, jobs))
 
 
 def summarize(folder: Path, metric: str | None = None, part: str = "test") -> None:
