@@ -61,22 +61,22 @@ def test_weights_of_an_epoch_depend_on_seed_and_epoch_alone():
 def test_a_member_with_the_past_of_another_goes_on_like_it(sections):
     member, numbers = make_member(**sections)
     epoch(member, numbers)
-    past = {name: tensor.clone() for name, tensor in member.tensors().items()}
+    past = {name: tensor.clone() for name, tensor in member.state.tensors().items()}
     twin, _ = make_member(seed=0, **sections)
     twin.network.load_state_dict({name: value * 0 for name, value in twin.network.state_dict().items()})
-    twin.load(past)
+    twin.state.load(past)
     twin.schedule = member.schedule
     assert epoch(member, numbers) == epoch(twin, numbers)
-    torch.testing.assert_close(member.tensors(), twin.tensors(), rtol=0, atol=0)
-    assert not torch.equal(past["model.head.0.weight"], member.tensors()["model.head.0.weight"])
+    torch.testing.assert_close(member.state.tensors(), twin.state.tensors(), rtol=0, atol=0)
+    assert not torch.equal(past["model.head.0.weight"], member.state.tensors()["model.head.0.weight"])
 
 
 def test_going_back_to_the_start_forgets_all_steps():
     member, numbers = make_member()
-    start = member.tensors()
+    start = member.state.tensors()
     assert not any(name.startswith("optimizer") for name in start)
     losses = [epoch(member, numbers) for _ in range(2)]
-    member.load(start)
+    member.state.load(start)
     member.schedule = type(member.schedule).start(member.settings)
     assert [epoch(member, numbers) for _ in range(2)] == losses
 
@@ -186,9 +186,9 @@ def test_dropout_draws_the_same_in_every_replay_of_an_epoch():
     member, numbers = make_member(device="cuda", network={"dropout": 0.5})
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
-        start = member.tensors()
+        start = member.state.tensors()
         first = [epoch(member, numbers) for _ in range(3)]
-        member.load(start)
+        member.state.load(start)
         member.schedule = type(member.schedule).start(member.settings)
         member.ahead = None
         assert [epoch(member, numbers) for _ in range(3)] == pytest.approx(first, rel=1e-5)

@@ -13,6 +13,7 @@ from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
+from dgn.nn.feed_forward import FeedForward
 from dgn.nn.head import Head
 from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
@@ -30,6 +31,7 @@ class DGN(nn.Module):
         edge_encoder: maps edge inputs to ``edge_dim`` channels; a ``CategoryEncoder`` stays a table.
         positional: add a linear map of the first so many potentials to the input (the baseline pos_k).
         size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
+        feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
         readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -68,6 +70,7 @@ class DGN(nn.Module):
         readout: Readout = "mean",
         initialization: Literal["pytorch", "authors"] = "pytorch",
         backend: Backend = "auto",
+        feed_forward: int = 0,
     ) -> None:
         super().__init__()
         check_option("readout", readout, READOUTS)
@@ -84,6 +87,8 @@ class DGN(nn.Module):
             out = last if layer == num_layers - 1 else hidden
             conv = DGNConv(hidden, out, aggregators, scalers, delta, message, edge_dim, towers, derivative, backend)
             self.layers.append(DGNLayer(conv, dropout, batch_norm, residual))
+        widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1) if feed_forward else []
+        self.feed_forwards = nn.ModuleList([FeedForward(width, feed_forward, dropout) for width in widths])
         between = num_layers - 1 if virtual_node else 0
         self.virtual_nodes = nn.ModuleList([VirtualNode(hidden, dropout) for _ in range(between)])
         read = 2 * last if readout == "directional" else last
@@ -92,7 +97,8 @@ class DGN(nn.Module):
             initialize_as_authors(self.layers)
 
     def reset_parameters(self) -> None:
-        reset([self.node_encoder, self.edge_encoder, self.positional, *self.layers, *self.virtual_nodes, *self.head])
+        reset([self.node_encoder, self.edge_encoder, self.positional])
+        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
         if self.initialization == "authors":
             initialize_as_authors(self.layers)
 
@@ -107,15 +113,16 @@ class DGN(nn.Module):
         num_graphs: int | None = None,
         weights: Weights | None = None,
         real: Tensor | None = None,
+        gap: Tensor | None = None,
     ) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
 
-        ``weights`` of an earlier ``plan.compute_weights(field, graph)`` save computing them again. ``real`` is 0 for
-        nodes that are padding: they enter no statistic.
+        ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again. ``real`` is 0
+        for nodes that are padding: they enter no statistic. ``gap`` tells which directions form a group.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
-            ``real`` [N, 1]; returns [G, targets], or [N, targets] with ``readout="nodes"``.
+            ``real`` [N, 1], ``gap`` [N, K]; returns [G, targets], or [N, targets] with ``readout="nodes"``.
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
@@ -125,12 +132,14 @@ class DGN(nn.Module):
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
         if weights is None:
-            weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph)
+            weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
         size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         real_graphs = None if state is None else _filled(graph, h, real)
         for number, layer in enumerate(self.layers):
             h = layer(h, graph, weights, edges, size, real)
+            if self.feed_forwards:
+                h = self.feed_forwards[number](h, real)
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
@@ -148,7 +157,8 @@ class DGN(nn.Module):
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""
         names = ("x", "edge_index", "field", "edge_attr", "batch", "potential", "num_graphs")
-        return self(*(getattr(data, name, None) for name in names))  # type: ignore[no-any-return]
+        given = (getattr(data, name, None) for name in names)
+        return self(*given, gap=getattr(data, "gap", None))  # type: ignore[no-any-return]
 
     @staticmethod
     def _first(potential: Tensor | None, wanted: int) -> Tensor:

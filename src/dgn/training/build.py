@@ -89,6 +89,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         settings.positional,
         settings.readout,
         settings.initialization,
+        feed_forward=settings.feed_forward,
     )
 
 

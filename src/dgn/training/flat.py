@@ -43,14 +43,14 @@ class FlatAdam(torch.optim.Optimizer):
         self.steps = torch.zeros((), device=device)
         self.addresses, self.read = torch.zeros_like(self.sizes), [0]
         for parameter, *pieces in zip(
-            self.ours, *map(self._pieces, (self.flat, self.average, self.square)), strict=True
+            self.ours, *map(self.pieces, (self.flat, self.average, self.square)), strict=True
         ):
             mine, average, square = (piece.view_as(parameter) for piece in pieces)
             mine.copy_(parameter.detach())
             parameter.data = mine
             self.state[parameter] = {"step": self.steps, "exp_avg": average, "exp_avg_sq": square}
 
-    def _pieces(self, whole: Tensor) -> list[Tensor]:
+    def pieces(self, whole: Tensor) -> list[Tensor]:
         """The part of each parameter of a flat tensor; parts begin at multiples of a block."""
         begins = (self.first * BLOCK).tolist()
         return [whole[begin : begin + p.numel()] for begin, p in zip(begins, self.ours, strict=True)]

@@ -1,7 +1,7 @@
 """One network in training: its weights, its optimizer, its schedule and its own random numbers."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -22,6 +22,7 @@ from dgn.training.flat import FlatAdam, entry_gradient, is_entrywise, make_adam
 from dgn.training.objectives import Objective
 from dgn.training.replay import Replay
 from dgn.training.schedule import Schedule
+from dgn.training.state import State
 
 LARGEST_CHUNK = 1 << 30  # bytes of batches that are gathered at once
 TINY = 1e-12  # in place of a denominator of 0: a batch without labels
@@ -75,6 +76,7 @@ class Member:
         self.words = OnWords(network)
         self.model, self.optimizer = fabric.setup(self.words, adam)
         self.adam = adam
+        self.state = State(network, adam, self.settings.averaging)
         self.generator = torch.Generator(self.device)
         draw_from(network, self.generator)
         self.terms = torch.zeros(2, device=self.device)
@@ -137,8 +139,9 @@ class Member:
             known = Replay(lambda row, counter: split.step(self.network, row, counter), words, capture=capture)
             split.terms.zero_()
             self.evaluations[id(split)] = known
-        for _ in known.steps(len(split.batches)):
-            pass
+        with self.state.averaged():
+            for _ in known.steps(len(split.batches)):
+                pass
 
     def train_loss(self) -> float:
         """The loss of the epoch, over the graphs of all processes; waits for it."""
@@ -146,27 +149,6 @@ class Member:
         assert terms is not None
         numerator, denominator = terms.tolist()
         return numerator / denominator if denominator else 0.0
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything that training changes, by name: copies."""
-        named = {f"model.{name}": tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
-        for number, parameter in enumerate(self.network.parameters()):
-            for key, value in self.adam.state[parameter].items() if parameter in self.adam.state else ():
-                named[f"optimizer.{number}.{key}"] = value.detach().clone()
-        return named
-
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what :meth:`tensors` gave, into the same memory; an optimizer that had no past gets none."""
-        model = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
-        self.network.load_state_dict(model)
-        for number, parameter in enumerate(self.network.parameters()):
-            prefix = f"optimizer.{number}."
-            past = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-            known = self.adam.state.get(parameter, {})
-            for key, value in known.items():
-                value.copy_(past[key]) if key in past else value.zero_()
-            if past and not known:
-                self.adam.state[parameter] = {key: value.to(self.device, copy=True) for key, value in past.items()}
 
     def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
         assert self.words.batches is not None
@@ -178,6 +160,8 @@ class Member:
         if self.side is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.side)
         self.optimizer.step()
+        if self.state.averaging is not None:
+            self.state.averaging.step()
 
     def _go_back(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
         """Gradients of the loss, whose terms are added up."""
@@ -219,12 +203,12 @@ class Member:
         rows = max(1, min(len(mine), LARGEST_CHUNK // one.words.nbytes))
         self.feed = Feed(self.store, room, one, rows, self.device)
         self.words.batches = one
-        before, terms = self.tensors(), self.terms.clone()  # of an epoch whose loss nobody has read yet
+        before, terms = self.state.tensors(), self.terms.clone()  # of an epoch whose loss nobody has read yet
         self.network.train()
         self.replay = Replay(self._step, self.feed.words, [self.generator], capture=True)
         if isinstance(self.adam, FlatAdam):
             self.adam.settle()
-        self.load(before)
+        self.state.load(before)
         self.terms.copy_(terms)
 
 

@@ -86,7 +86,7 @@ class Run:
         watched = scores.loss if self.settings.monitor == "loss" else -self._score(scores)
         if self.settings.report == "best" and self._score(scores) > self.best_score:
             self.best_score = self._score(scores)
-            self.best = {name: tensor for name, tensor in self.member.tensors().items() if name.startswith("model.")}
+            self.best = self.member.state.scored()
         self.member.schedule = schedule.after(watched, self.settings)
         rate = graphs / took if took > 0 else math.inf
         return EpochReport(
@@ -96,8 +96,7 @@ class Run:
 
     def finish(self, splits: dict[str, Split]) -> RunResult:
         """Score the model that counts on every split."""
-        if self.best:
-            self.member.load(self.best)
+        self.member.state.conclude(self.best)
         found = {}
         for name, split in splits.items():
             self.member.evaluate(split)
@@ -116,7 +115,7 @@ class Run:
         """Write a checkpoint from which :meth:`resume` goes on."""
         if self.checkpoint is None or not self.member.fabric.is_global_zero or self.failure is not None:
             return
-        tensors = {**self.member.tensors(), **{f"best.{name}": tensor for name, tensor in self.best.items()}}
+        tensors = {**self.member.state.tensors(), **{f"best.{name}": tensor for name, tensor in self.best.items()}}
         state = {
             "experiment": self.experiment.to_dict(),
             "schedule": asdict(self.member.schedule),
@@ -145,7 +144,7 @@ class Run:
                 f"{self.checkpoint}: expected a checkpoint of this experiment, got one that differs in "
                 f"{', '.join(changed)}; choose another --out folder or remove it"
             )
-        self.member.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
+        self.member.state.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
         self.best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
         self.member.schedule = Schedule(**state["schedule"])
         self.history, self.best_score = state["history"], state["best_score"]

@@ -43,6 +43,7 @@ class NetworkSettings:
     residual: bool = setting("add the input of a layer to its output", True)
     size_norm: bool = setting("multiply by 1 / sqrt(nodes of the graph) before each batch norm", True)
     virtual_node: bool = setting("join all nodes of a graph between layers", False)
+    feed_forward: int = setting("behind each layer, a perceptron so many times as wide; 0: none", 0, least=0)
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
@@ -87,6 +88,9 @@ class TrainingSettings:
     patience: int = setting("plateau: after so many epochs without improvement", 20, least=0)
     min_learning_rate: float = setting("plateau: stop below it; cosine: end there", 1e-5, least=0)
     warmup: int = setting("cosine: epochs of linear growth at the start", 0, least=0)
+    averaging: float = setting(
+        "score a running average of the weights that decays by this factor", 0.0, least=0, below=1
+    )
     metric: (
         Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
     ) = setting("the score that counts (none: that of the benchmark)", None)

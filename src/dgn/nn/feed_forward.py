@@ -1,0 +1,43 @@
+"""A perceptron on each node between two layers."""
+
+from torch import Tensor, nn
+
+from dgn.nn.dense import Linear, multiply
+from dgn.nn.dropout import Dropout
+from dgn.nn.norm import BatchNorm
+from dgn.nn.parameters import reset
+from dgn.nn.products import Products
+from dgn.nn.tail import finish
+
+
+class FeedForward(nn.Module):
+    r"""What a layer found, thought over by each node.
+
+    .. math:: x + V \, \text{dropout}(\text{relu}(\text{norm}(W x + b))) + c
+
+    Not in the paper. ``factor`` says how many times wider than its ends it is inside.
+
+    Shapes:
+        ``x`` [N, C]; ``real`` [N, 1]: 0 for nodes that are padding; returns [N, C].
+
+    >>> import torch
+    >>> FeedForward(8, factor=2)(torch.randn(5, 8)).shape
+    torch.Size([5, 8])
+    """
+
+    def __init__(self, channels: int, factor: int = 2, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.widen = Linear(channels, factor * channels)
+        self.norm = BatchNorm(factor * channels)
+        self.dropout = Dropout(dropout)
+        self.narrow = Linear(factor * channels, channels)
+
+    def reset_parameters(self) -> None:
+        reset((self.widen, self.norm, self.narrow))
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        wide = multiply(x, self.widen.weight)
+        products = Products(wide[:, None, None], None, None, self.widen.bias[None])
+        inner = finish(products, self.norm, self.dropout, real=real)
+        out: Tensor = x + self.narrow(inner)
+        return out
