@@ -30,7 +30,8 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         "## Network",
         f"{len(model.weights)} members of {facts['parameters']:,} parameters; aggregators "
         f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
-        f"{facts['members'][0]['device']}. {search_words(model)}Everything else is in `model.json`.",
+        f"{facts['members'][0]['device'].removesuffix(', 1 threads')}. {search_words(model)}Everything else is in "
+        "`model.json`.",
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",

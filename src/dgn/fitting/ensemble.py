@@ -49,8 +49,11 @@ class Ensemble:
         potential = settings.positional or settings.readout == "directional"
         names = {"nodes": ["x", *(["potential"] if potential else [])], "edges": ["edge_attr", "field"]}
         names["edges"] = [name for name in names["edges"] if name in graphs.edges]
+        plan = self.networks[0].plan
+        names["nodes"] += ["gap"] if plan.needs_gap and "gap" in graphs.nodes else []
         store = Store(graphs, names, self.device)
-        store.weights = self.networks[0].plan.compute_weights(store.edges.pop("field", None), store.graph)
+        given = store.edges.pop("field", None), store.graph, store.nodes.pop("gap", None)
+        store.weights = plan.compute_weights(*given)
         found = [self._ask(store, part) for part in torch.split(torch.arange(len(graphs)), BATCH) if len(part)]
         empty = torch.zeros(len(self.networks), 0, self.targets)
         return torch.cat([empty, *found], dim=1)

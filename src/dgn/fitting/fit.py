@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.directions import add_directions
+from dgn.data.local import torch_threads
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.conformal import conformal_scores
 from dgn.fitting.defaults import default_experiment
@@ -100,14 +101,16 @@ def fit_molecules(
     seeds = tuple(range(options.seed, options.seed + options.members))
     experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", options.epochs)
     benchmark = make_benchmark(molecules.graphs, shown, part, task)
-    tried = None
-    if options.search:
-        tried = choose_settings(
-            experiment, benchmark, options.search, folder / "search", options.device, on_epoch, on_resume
-        )
-        experiment, folder = tried.experiment, tried.folder
-    trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
-    ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, choose_device(options.device))
+    device, tried = choose_device(options.device), None
+    # Batches of molecules are too small for a team of threads.
+    with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):
+        if options.search:
+            tried = choose_settings(
+                experiment, benchmark, options.search, folder / "search", options.device, on_epoch, on_resume
+            )
+            experiment, folder = tried.experiment, tried.folder
+        trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
+    ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, device)
     nothing = torch.zeros(0, len(targets), dtype=torch.float64)
     model = Model(
         task, targets, smiles, experiment, trained.delta, trained.weights, center, scale, nothing, center * 0, ensemble
