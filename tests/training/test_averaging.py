@@ -1,4 +1,4 @@
-"""The running average of weights: what it is, what is scored and saved, and that a run with it can be taken up again."""
+"""The running average of weights: what it is, what is scored and saved, and taking up a run that has one."""
 
 import pytest
 import torch
@@ -38,10 +38,12 @@ def test_weights_come_back_after_an_error():
 def test_the_average_of_a_member_is_that_of_its_steps(device):
     member, numbers = make_member(device=device, training={"averaging": 0.9})
     expected = {name: tensor.clone() for name, tensor in member.network.named_parameters()}
-    for number, _ in enumerate(member.train_epoch(numbers)):
+    steps = 0
+    for _ in member.train_epoch(numbers):
+        steps += 1
         for name, parameter in member.network.named_parameters():
             expected[name] = 0.9 * expected[name] + 0.1 * parameter.detach()
-    assert number == 3
+    assert steps == 4
     for name, value in expected.items():
         torch.testing.assert_close(member.state.averages[f"average.{name}"], value, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(member.state.scored()[f"model.{name}"], value, rtol=1e-5, atol=1e-6)
