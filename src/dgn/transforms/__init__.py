@@ -1,6 +1,15 @@
-"""PyG transforms: directions, coordinates as directions, and augmentations of the field."""
+"""PyG transforms: directions, coordinates as directions, structure in numbers, and augmentations of the field."""
 
 from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections
+from dgn.transforms.structure import AddReturnProbabilities, AddRings
 
-__all__ = ["AddCoordinates", "AddDirections", "RandomDistortion", "RandomReflection", "RandomRotation"]
+__all__ = [
+    "AddCoordinates",
+    "AddDirections",
+    "AddReturnProbabilities",
+    "AddRings",
+    "RandomDistortion",
+    "RandomReflection",
+    "RandomRotation",
+]

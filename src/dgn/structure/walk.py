@@ -1,0 +1,46 @@
+"""How likely a random walk is to be back where it began."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dgn.graph import as_graph
+from dgn.graph.checks import check_package
+from dgn.threads import for_chunks
+
+SMALLEST = 256  # nodes that are worth a thread
+
+
+def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None = None) -> Tensor:
+    r"""The probability that a random walk is back at its node after 1, 2, ..., steps.
+
+    .. math:: p_{it} = \big((D^{-1} A)^t\big)_{ii}, \qquad t = 1, \dots, \text{steps}
+
+    :math:`A_{ij}` counts the edges from j to i and :math:`D_{ii} = \sum_j A_{ij}`: the walk goes from a node to one of
+    those that send it messages, each edge equally likely. Parallel edges count as often as they occur, a self-loop is
+    a step that stays. A walk that reaches a node without such edges ends there and does not come back.
+
+    Laws: relabelling the nodes relabels the rows; graphs side by side give what each gives alone. Without self-loops
+    :math:`p_{i1} = 0`, and in a bipartite graph every odd t has probability 0.
+
+    Each node is followed by itself, through the nodes that its walk can reach: graphs of a batch cost no more than one
+    by one. Computed in float64, without rounding to float32 on the way. Needs Numba.
+
+    Shapes:
+        ``edge_index`` [2, E], a ``Graph`` or a PyG ``Data``; returns [N, steps] float32.
+
+    >>> return_probabilities(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), steps=4).tolist()
+    [[0.0, 0.5, 0.0, 0.5], [0.0, 1.0, 0.0, 1.0], [0.0, 0.5, 0.0, 0.5]]
+    """
+    if steps < 1:
+        raise ValueError(f"steps: expected 1 or more, got {steps}; ask for 16, for example")
+    check_package("return_probabilities", "numba", "cpu")
+    from dgn.structure.walk_kernels import follow
+
+    graph = as_graph(edge_index, num_nodes)
+    pointer, neighbor = (part.cpu().numpy() for part in (graph.by_target.pointer, graph.by_target.neighbor))
+    found = np.empty((graph.num_nodes, steps), dtype=np.float32)
+    for_chunks(lambda begin, end: follow(begin, end, pointer, neighbor, found), graph.num_nodes, SMALLEST)
+    return torch.from_numpy(found).to(graph.edge_index.device)

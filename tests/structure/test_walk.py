@@ -1,0 +1,81 @@
+"""Return probabilities against powers of the dense matrix, and their laws."""
+
+import numpy as np
+import pytest
+import torch
+
+from dgn import Graph, as_graph
+from dgn.structure import return_probabilities
+from dgn.testing import (
+    assert_batch_independent,
+    assert_permutation_equivariant,
+    complete,
+    cycle,
+    disjoint_union,
+    edge_cases,
+    grid,
+    path,
+    random_graph,
+    star,
+)
+
+GRAPHS = {
+    **edge_cases(),
+    "grid": grid(3, 4),
+    "random": random_graph(30, 0.2, torch.Generator().manual_seed(1)),
+    "more nodes than there is room at first": path(600),
+}
+
+
+def dense_powers(edge_index: torch.Tensor, num_nodes: int, steps: int) -> np.ndarray:
+    """The diagonals of the first powers of D^-1 A."""
+    a = np.zeros((num_nodes, num_nodes))
+    np.add.at(a, (edge_index[1].numpy(), edge_index[0].numpy()), 1.0)
+    p = a / np.maximum(a.sum(axis=1, keepdims=True), 1)
+    power, diagonals = np.eye(num_nodes), []
+    for _ in range(steps):
+        power = power @ p
+        diagonals.append(np.diagonal(power))
+    return np.stack(diagonals, axis=1)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_they_are_the_diagonals_of_powers(name: str) -> None:
+    edge_index, num_nodes = GRAPHS[name]
+    found = return_probabilities(edge_index, 16, num_nodes)
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found.numpy(), dense_powers(edge_index, num_nodes, 16), atol=1e-7)
+
+
+def test_walks_that_reach_more_nodes_than_there_is_room_for_are_followed() -> None:
+    edge_index, num_nodes = star(400)
+    found = return_probabilities(edge_index, 4, num_nodes)
+    torch.testing.assert_close(found[0], torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    torch.testing.assert_close(found[1:, 1], torch.full((num_nodes - 1,), 1 / (num_nodes - 1)))
+
+
+def test_threads_change_nothing() -> None:
+    edge_index, num_nodes, _ = disjoint_union(*[cycle(5 + n % 7) for n in range(300)])
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        alone = return_probabilities(edge_index, 5, num_nodes)
+        torch.set_num_threads(3)
+        shared = return_probabilities(edge_index, 5, num_nodes)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(shared, alone)
+
+
+def test_laws() -> None:
+    def found(graph: Graph) -> torch.Tensor:
+        return return_probabilities(graph, 6)
+
+    union = as_graph(*disjoint_union(grid(2, 3), complete(4), path(1), cycle(5)))
+    assert_permutation_equivariant(found, union)
+    assert_batch_independent(found, union)
+
+
+def test_no_steps_are_refused() -> None:
+    with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
+        return_probabilities(path(2)[0], 0)
