@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from dgn.fitting.estimators import DGNClassifier, DGNRegressor
     from dgn.graph import Graph, as_graph
-    from dgn.operators import Operator, Walks, derivative, smoothing, walks
+    from dgn.operators import Operator, Walks, derivative, group_derivative, group_smoothing, smoothing, walks
     from dgn.spectral import (
         Directions,
         diffusion_distance,
@@ -64,6 +64,8 @@ __all__ = [
     "forward_field",
     "gradient",
     "gradient_step",
+    "group_derivative",
+    "group_smoothing",
     "harden",
     "heat_kernel",
     "inner_product",
@@ -83,7 +85,7 @@ __all__ = [
 
 _PACKAGES = (
     *("aggregation", "data", "fields", "fitting", "graph"),
-    *("nn", "operators", "spectral", "testing", "transforms"),
+    *("nn", "operators", "spectral", "structure", "testing", "transforms"),
 )
 # Whose names are importable from here.
 _HOMES = ("aggregation", "fields", "graph", "operators", "spectral", "fitting.estimators")

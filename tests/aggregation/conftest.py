@@ -15,6 +15,8 @@ from dgn.graph import Graph
 INTERPRETING = os.environ.get("TRITON_INTERPRET") == "1"  # Triton reads it when it is imported
 SMALLEST_VARIANCE = 1e-5
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-5, torch.bfloat16: 4e-2, torch.float16: 5e-3}
+GAP = 0.04  # between any two eigenvalues that follow each other
+WIDTH = 0.1  # of a group
 PARTS = ("source", "target", "table", "node")
 
 
@@ -74,7 +76,8 @@ class Case(NamedTuple):
         plan = make_plan(self.names)
         row = None if self.row is None else self.row[self.graph.by_target.order]
         messages = Messages(**self.parts, row=row)
-        return aggregate(plan, messages, plan.compute_weights(self.field, self.graph), self.graph, backend)
+        gap = self.field.detach().new_full((self.graph.num_nodes, self.field.size(1)), GAP)
+        return aggregate(plan, messages, plan.compute_weights(self.field, self.graph, gap), self.graph, backend)
 
 
 @pytest.fixture(scope="session")
@@ -187,9 +190,23 @@ def _output(name: str, m: Tensor, itself: Any, field: Tensor) -> Tensor:
         return isotropic[name]
     family, *options = name.split("-")
     kind = family.rstrip("0123456789")
+    if any(option.startswith("group") for option in options):
+        along = _group(int(options[0][5:]), int(family[len(kind) :]) - 1, field)
+        return (along.T @ m - along.sum(dim=0)[:, None] * itself).norm(dim=0) if kind == "dx" else along.norm(dim=1) @ m
     weight, own = _weights(kind, options, field[:, int(family[len(kind) :]) - 1])
     along = weight @ m + own * itself
     return along.abs() if kind == "dx" and "signed" not in options else along
+
+
+def _group(number: int, centre: int, field: Tensor) -> Tensor:
+    """Weights of the edges of one node along the first so many directions, from its rows of the field."""
+    ratio = 1 - GAP
+    member = [
+        max(0.0, 1 - (1 - ratio ** abs(k - centre)) / WIDTH) * min(1.0, (1 - ratio ** (number - k)) / WIDTH)
+        for k in range(number)
+    ]
+    f = field[:, :number] * torch.tensor(member, dtype=field.dtype)
+    return member[centre] * f / f.norm(dim=1).sum() if len(f) else f
 
 
 def _weights(kind: str, options: list[str], f: Tensor) -> tuple[Tensor, Any]:

@@ -14,7 +14,7 @@ ISOTROPIC = ["mean", "sum", "max", "min", "std", "var"]
 DIRECTIONAL = [
     "av1", "dx1", "dx1-signed", "av1-center", "dx2-center", "av1-pad", "dx1-pad", "dx2-pad-signed", "fwd1", "bwd2",
     "av2-hard", "dx1-hard", "fwd1-hard", "av1-soft2", "dx2-soft0.5", "bwd1-soft3", "dx1-center-hard",
-    "dx1-center-soft2-signed",
+    "dx1-center-soft2-signed", "dx1-group2", "dx2-group2", "av1-group2",
 ]  # fmt: skip
 EVERY = [*ISOTROPIC, *DIRECTIONAL]
 MIXED = ["mean", "max", "std", "av1", "dx2-signed", "dx1"]
@@ -84,6 +84,15 @@ def test_half_precision_adds_up_in_single_precision(kernel, make_case):
     centre = case.run("triton")[0]
     assert (centre[0].double() / kernel.largest_degree - 1).abs().max() <= 2**-8  # in bfloat16, 256 + 1 is 256
     assert (centre[1].double() - 1).abs().max() <= 2**-8
+
+
+def test_the_gradient_of_a_norm_of_0_is_0(kernel, make_case):
+    case = make_case(["dx1-group2", "mean"], path(4)).to(torch.float32, kernel.device)
+    constant = torch.ones(4, 3, device=kernel.device, requires_grad=True)
+    out = case._replace(parts={"source": constant}).run(kernel.backend)
+    assert not out[:, 0].any()
+    (gradient,) = torch.autograd.grad(out[:, 0].sum(), constant)
+    assert not gradient.any()
 
 
 @pytest.mark.parametrize("name", ["sum", "max", "var", "av1", "dx1-signed"])

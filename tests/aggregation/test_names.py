@@ -21,6 +21,9 @@ MEANINGS = {
     "fwd1-hard": Directional("fwd", 1, hardening=math.inf),
     "dx1-soft10": Directional("dx", 1, hardening=10.0, absolute=True),
     "av1-soft0.5": Directional("av", 1, hardening=0.5),
+    "dx1-group": Directional("dx", 1, absolute=True, group=3),
+    "dx2-group2": Directional("dx", 2, absolute=True, group=2),
+    "av1-group5": Directional("av", 1, group=5),
     "dx2-center-signed-hard": Directional("dx", 2, balance="center", hardening=math.inf),
 }
 
@@ -64,6 +67,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_named(name, nearest):
     "name",
     [
         "", "dx01", "dx-1", "av1-signed", "fwd1-center", "bwd1-pad", "fwd1-signed", "mean-hard", "max1",
+        "fwd1-group", "dx1-group-signed", "dx1-hard-group", "av1-group-group", "dx1-group0", "dx1-group2.5",
         "dx1-hard-hard", "dx1-soft2-hard", "dx1-signed-signed",
         "dx1-", "dx1-soft-2", "dx1-softinf", "dir1-max", "dir-av", "DX1", " dx1",
     ],
@@ -76,3 +80,9 @@ def test_meaningless_names_are_refused(name):
 def test_a_temperature_of_0_is_refused():
     with pytest.raises(ValueError, match=r"temperature above 0, got 0\.0; try av1-soft10"):
         parse("av2-soft0")
+
+
+@pytest.mark.parametrize(("name", "least"), [("dx1-group1", 2), ("av4-group3", 4)])
+def test_a_group_without_its_own_direction_is_refused(name, least):
+    with pytest.raises(ValueError, match=f"among the first {least} directions or more"):
+        parse(name)

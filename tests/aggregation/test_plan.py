@@ -42,6 +42,22 @@ def test_the_absolute_value_shares_the_weights():
     assert (edge.shape, node.shape) == ((6, 3), (4, 3))
 
 
+def test_a_derivative_along_a_group_has_a_sum_for_each_direction():
+    plan = make_plan(["mean", "dx1-group3", "av1", "av1-group3", "dx1"])
+    assert plan.codes == (Code.MEAN, *[Code.SIGNED] * 5, Code.ABSOLUTE)
+    assert plan.columns == (0, 0, 1, 2, 3, 4, 5)
+    assert (len(plan), plan.num_columns, plan.spans, plan.num_directions) == (5, 6, (1, 3, 1, 1, 1), 3)
+    assert (plan.has_groups, plan.needs_gap) == (True, True)
+    plan = make_plan(["mean", "av1-group3"])
+    assert (plan.has_groups, plan.needs_gap) == (False, True)
+
+
+@pytest.mark.parametrize("gap", [None, torch.zeros(4, 2), torch.zeros(6, 3), torch.zeros(3)])
+def test_a_group_needs_the_gaps_of_its_directions(gap):
+    with pytest.raises(ValueError, match=r"gap: expected shape \[4, K\].*AddDirections adds them"):
+        make_plan(["dx1-group3"]).compute_weights(field(3), GRAPH, gap)
+
+
 @pytest.mark.parametrize(
     ("names", "directions", "has_self"),
     [(["mean"], 0, False), (["av2"], 2, False), (["mean", "dx1", "av7"], 7, True), (["fwd3-hard"], 3, False)],

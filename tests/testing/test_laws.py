@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from dgn import as_graph
+from dgn import as_graph, directions
 from dgn.testing import (
     assert_antisymmetric,
+    assert_basis_independent,
     assert_batch_independent,
     assert_derivative,
     assert_linear,
@@ -171,3 +172,11 @@ def test_tolerance_is_the_one_asked_for():
     assert_derivative(nearly, 2, tolerance=2e-3)
     with pytest.raises(AssertionError, match=r"off by more than 5\.0e-04"):
         assert_derivative(nearly, 2, tolerance=5e-4)
+
+
+@pytest.mark.parametrize("graph", [cycle(6), grid(3, 3), grid(4, 3)])
+def test_a_basis_must_not_be_seen(graph):
+    found = directions(*graph, k=2)
+    assert_basis_independent(lambda potential: potential.norm(dim=1), found)
+    with pytest.raises(AssertionError, match="independence of the basis"):
+        assert_basis_independent(lambda potential: potential[:, 0], found)

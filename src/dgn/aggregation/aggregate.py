@@ -31,6 +31,7 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
     - A node without in-edges gets 0 from every aggregator.
     - Among equal messages the first edge, in the order of ``edge_index``, is the maximum (or minimum) and gets all of
       its gradient.
+    - Along a group of directions the output is the norm of one sum per direction.
     - ``var`` is the population variance; ``std`` its root, 0 where the variance is at most 1e-5.
     - There are no atomic additions: on one device and backend the same input gives the same bits.
 
@@ -65,7 +66,7 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
         save,
         chosen,
     )[0]
-    return out
+    return plan.join(out)
 
 
 def _laid_out(part: Tensor, rows_apart: bool) -> Tensor:
@@ -76,7 +77,7 @@ def _laid_out(part: Tensor, rows_apart: bool) -> Tensor:
 def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> None:
     """Kernels read without looking: what does not fit is refused here."""
     messages.check(plan.has_self)
-    n, e, w = graph.num_nodes, graph.num_edges, len(plan.weights)
+    n, e, w = graph.num_nodes, graph.num_edges, plan.num_columns
     table_rows = e if messages.table is not None and messages.row is None else None
     expected = {"source": n, "target": n, "table": table_rows, "row": e, "node": n}
     found = {name: part.size(0) for name, part in messages._asdict().items() if part is not None}

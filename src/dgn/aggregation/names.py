@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
+BEYOND = 2  # so many directions beyond its own are looked at for a group, unless it is told how many
 _DIRECTIONAL = re.compile(r"(?P<kind>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<options>(?:-[a-z]+[0-9.]*)*)")
 _AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<options>.*)")
 
@@ -17,7 +18,8 @@ class Directional:
 
     ``hardening`` is ``None`` for the field as it is, infinity for the argmax, a number for a softmax at that
     temperature. ``absolute`` takes the absolute value of the result, which makes a derivative blind to the sign of
-    the field.
+    the field. ``group`` is the number of first directions of which those near this one in eigenvalue form a group
+    with it; the result is then a norm over the group, blind to its basis.
     """
 
     kind: Literal["av", "dx", "fwd", "bwd"]
@@ -26,13 +28,26 @@ class Directional:
     padding: Literal["zero"] | None = None
     hardening: float | None = None
     absolute: bool = False
+    group: int | None = None
+
+    @property
+    def columns(self) -> int:
+        """How many sums there are: a derivative along a group has one for each of its directions."""
+        return self.group if self.group is not None and self.kind == "dx" else 1
+
+    @property
+    def num_directions(self) -> int:
+        """How many columns of the field are read."""
+        return self.direction if self.group is None else self.group
 
 
 def parse(name: str) -> str | Directional:
     """Read one aggregator name; an isotropic one is returned as it is.
 
     >>> parse("dx2-center-signed")
-    Directional(kind='dx', direction=2, balance='center', padding=None, hardening=None, absolute=False)
+    Directional(kind='dx', direction=2, balance='center', padding=None, hardening=None, absolute=False, group=None)
+    >>> parse("dx2-group").group, parse("dx2-group7").group
+    (4, 7)
     >>> parse("dir1-av") == parse("av1")
     True
     """
@@ -44,6 +59,8 @@ def parse(name: str) -> str | Directional:
     if match is None:
         raise ValueError(_unknown(name))
     options = match["options"].split("-")[1:]
+    if any(option.startswith("group") for option in options):
+        return _group(name, match["kind"], int(match["direction"]), options)  # type: ignore[arg-type]
     return _with_options(name, match["kind"], int(match["direction"]), options)  # type: ignore[arg-type]
 
 
@@ -71,12 +88,26 @@ def _with_options(
     )
 
 
+def _group(name: str, kind: Literal["av", "dx", "fwd", "bwd"], direction: int, options: list[str]) -> Directional:
+    match = re.fullmatch(r"group([1-9][0-9]*)?", options[0])
+    if match is None or len(options) > 1 or kind not in ("av", "dx"):
+        raise ValueError(_unknown(name))
+    number = int(match[1] or direction + BEYOND)
+    if number < max(2, direction):
+        raise ValueError(
+            f"aggregator {name!r}: expected a group among the first {max(2, direction)} directions or more, got "
+            f"{number}; try {kind}{direction}-group"
+        )
+    return Directional(kind, direction, absolute=kind == "dx", group=number)
+
+
 def _unknown(name: str) -> str:
     examples = [*ISOTROPIC, "av1", "dx1", "fwd1", "bwd1", "dx1-signed", "av1-center", "dx1-center", "av1-pad"]
-    examples += ["dx1-pad", "dx1-hard", "av1-soft10"]
+    examples += ["dx1-pad", "dx1-hard", "av1-soft10", "av1-group", "dx1-group"]
     near = get_close_matches(name.lower(), examples, n=1, cutoff=0.4)
     remedy = f"did you mean {near[0]!r}?" if near else "see docs/aggregators.md"
     return (
         f"aggregator {name!r}: expected one of {', '.join(ISOTROPIC)}, or av, dx, fwd or bwd with the number of a "
-        f"direction and options: -center or -pad for av and dx, -signed for dx, -hard or -soft10 for all; {remedy}"
+        f"direction and options: -center or -pad for av and dx, -signed for dx, -hard or -soft10 for all, or -group "
+        f"alone for av and dx; {remedy}"
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from dgn.aggregation.names import Directional, parse
 from dgn.fields import backward_field, forward_field
 from dgn.fields.shaping import hardened
 from dgn.graph import Graph
+from dgn.operators.groups import check_group, group_field
 from dgn.operators.weights import derivative_weights, smoothing_weights
 
 
@@ -44,8 +46,10 @@ class Weights(NamedTuple):
 class Plan:
     """What to aggregate: one output per name, in order, and the distinct weights that the outputs need.
 
-    ``codes`` and ``columns`` have one entry per output, ``weights`` one per weight column. ``num_directions`` is the
-    number of field columns that are needed; ``has_self`` says whether any output weighs the node itself.
+    Kernels compute one sum (or extreme, or variance) per entry of ``codes`` and ``columns``. ``spans`` says of how many
+    of them each output is made: one, or one per direction of a group, of which :meth:`join` takes the norm.
+    ``num_directions`` is the number of field columns that are needed; ``has_self`` says whether any output weighs the
+    node itself.
     """
 
     names: tuple[str, ...]
@@ -54,15 +58,45 @@ class Plan:
     weights: tuple[Directional, ...]
     num_directions: int
     has_self: bool
+    spans: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def compute_weights(self, field: Tensor | None, graph: Graph) -> Weights:
+    @property
+    def num_columns(self) -> int:
+        """How many columns of weights there are."""
+        return sum(weight.columns for weight in self.weights)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether any output is a norm over a group of directions: kernels then do not end with the outputs."""
+        return len(self.codes) > len(self.names)
+
+    @property
+    def needs_gap(self) -> bool:
+        """Whether the gaps between eigenvalues are needed, to tell which directions form a group."""
+        return any(weight.group is not None for weight in self.weights)
+
+    def join(self, sums: Tensor) -> Tensor:
+        """The outputs from what a kernel gives: sums along a group become their norm, ``[N, sums, C] -> [N, A, C]``.
+
+        The gradient of a norm of 0 is 0, as that of an absolute value.
+        """
+        if not self.has_groups:
+            return sums
+        parts = torch.split(sums, list(self.spans), dim=1)
+        whole = [p if p.size(1) == 1 else torch.linalg.vector_norm(p, dim=1, keepdim=True) for p in parts]
+        return torch.cat(whole, dim=1)
+
+    def compute_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None = None) -> Weights:
         """The weights of a field on a graph: computed once, used by every layer.
 
+        ``gap`` holds the relative gaps of eigenvalues, for groups of directions: ``gap[component]`` of
+        :class:`dgn.Directions`.
+
         Shapes:
-            ``field`` [E, K] with K at least ``num_directions``, in the order of ``edge_index``.
+            ``field`` [E, K] with K at least ``num_directions``, in the order of ``edge_index``; ``gap`` [N, K].
         """
         dtype = torch.get_default_dtype() if field is None else field.dtype
         if not self.weights:
@@ -80,7 +114,7 @@ class Plan:
                 f"field: expected at least {self.num_directions} columns for aggregators {', '.join(self.names)}, "
                 f"got {field.size(1)}; ask AddDirections or dgn.directions for k={self.num_directions}"
             )
-        pairs = [_weigh(weight, field[:, weight.direction - 1 : weight.direction], graph) for weight in self.weights]
+        pairs = [_weigh(weight, field, graph, gap) for weight in self.weights]
         edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
         return Weights(edge[graph.by_target.order], node)
 
@@ -105,21 +139,28 @@ def _make_plan(names: tuple[str, ...]) -> Plan:
         raise ValueError(f"aggregators: expected each one once, got {list(names)}; remove the repeated one")
     # The absolute value is taken of the sum: dx1 and dx1-signed share their weights.
     weights = tuple(dict.fromkeys(replace(p, absolute=False) for p in parsed if isinstance(p, Directional)))
-    codes, columns = [], []
-    for aggregator in parsed:
+    starts = dict(zip(weights, accumulate((weight.columns for weight in weights), initial=0), strict=False))
+    codes: list[int] = []
+    columns: list[int] = []
+    spans = tuple(p.columns if isinstance(p, Directional) else 1 for p in parsed)
+    for aggregator, span in zip(parsed, spans, strict=True):
         if isinstance(aggregator, Directional):
-            codes.append(int(Code.ABSOLUTE if aggregator.absolute else Code.SIGNED))
-            columns.append(weights.index(replace(aggregator, absolute=False)))
+            start = starts[replace(aggregator, absolute=False)]
+            codes += [Code.ABSOLUTE if aggregator.absolute and span == 1 else Code.SIGNED] * span
+            columns += range(start, start + span)
         else:
-            codes.append(int(Code[aggregator.upper()]))
+            codes.append(Code[aggregator.upper()])
             columns.append(0)
-    num_directions = max((weight.direction for weight in weights), default=0)
+    num_directions = max((weight.num_directions for weight in weights), default=0)
     has_self = any(weight.kind == "dx" for weight in weights)
-    return Plan(names, tuple(codes), tuple(columns), weights, num_directions, has_self)
+    return Plan(names, tuple(map(int, codes)), tuple(columns), weights, num_directions, has_self, spans)
 
 
-def _weigh(weight: Directional, field: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-    """Edge and self weights of one directional sum; ``field`` is its column, [E, 1]."""
+def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Edge and self weights of one output; ``field`` has all columns, [E, K]."""
+    if weight.group is not None:
+        return _weigh_group(weight, field[:, : weight.group], graph, gap if gap is None else gap[..., : weight.group])
+    field = field[:, weight.direction - 1 : weight.direction]
     if weight.kind in ("fwd", "bwd"):
         field = forward_field(field) if weight.kind == "fwd" else backward_field(field)
     if weight.hardening is not None:
@@ -127,3 +168,12 @@ def _weigh(weight: Directional, field: Tensor, graph: Graph) -> tuple[Tensor, Te
     if weight.kind == "dx":
         return derivative_weights(field, graph, weight.balance, weight.padding)
     return smoothing_weights(field, graph, weight.balance, weight.padding)
+
+
+def _weigh_group(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Edge and self weights along a group of directions."""
+    along = group_field(field, check_group(field, gap, graph), graph, weight.direction)
+    if weight.kind == "dx":
+        return along, -graph.sum_to_target(along)
+    length = torch.linalg.vector_norm(along, dim=1, keepdim=True)
+    return length, length.new_zeros(graph.num_nodes, 1)

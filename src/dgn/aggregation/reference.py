@@ -36,7 +36,8 @@ def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph:
         Code.SIGNED: directional,
         Code.ABSOLUTE: lambda column: directional(column).abs(),
     }
-    return torch.stack([outputs[Code(c)](column) for c, column in zip(plan.codes, plan.columns, strict=True)], dim=1)
+    found = [outputs[Code(code)](column) for code, column in zip(plan.codes, plan.columns, strict=True)]
+    return plan.join(torch.stack(found, dim=1))
 
 
 def _extreme(m: Tensor, target: Tensor, num_nodes: int) -> Tensor:

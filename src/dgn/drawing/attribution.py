@@ -116,8 +116,8 @@ def _ask(network: DGN, data: Any, inputs: Sequence[Tensor], copies: int) -> Tens
     size = data.x.size(0)
     number = torch.arange(copies, device=nodes.device)
     shift = (number * size).repeat_interleave(data.edge_index.size(1))
-    fields = [getattr(data, name, None) for name in ("field", "potential")]
-    field, potential = (None if values is None else values.double().repeat(copies, 1) for values in fields)
+    fields = [getattr(data, name, None) for name in ("field", "potential", "gap")]
+    field, potential, gap = (None if values is None else values.double().repeat(copies, 1) for values in fields)
     answer: Tensor = network(
         nodes,
         data.edge_index.repeat(1, copies) + shift,
@@ -126,5 +126,6 @@ def _ask(network: DGN, data: Any, inputs: Sequence[Tensor], copies: int) -> Tens
         number.repeat_interleave(size),
         potential,
         copies,
+        gap=gap,
     )
     return answer

@@ -45,7 +45,7 @@ class DGNConv(nn.Module):
 
     Shapes:
         ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
-        returns [N, out_channels].
+        ``gap`` [N, K], of the targets, for groups of directions; returns [N, out_channels].
 
     >>> conv = DGNConv(8, 16, aggregators=["mean", "dx1"])
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -92,10 +92,11 @@ class DGNConv(nn.Module):
         field: Tensor | None = None,
         edge_attr: Tensor | EdgeTable | None = None,
         weights: Weights | None = None,
+        gap: Tensor | None = None,
     ) -> Tensor:
-        """Convolve; ``weights`` of an earlier ``plan.compute_weights(field, graph)`` save computing them again."""
+        """Convolve; ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again."""
         if isinstance(x, tuple):
-            return self._bipartite(x, edge_index, field, edge_attr)
+            return self._bipartite(x, edge_index, field, edge_attr, gap)
         if x.dim() != 2 or x.size(1) != self.in_channels or not x.is_floating_point():
             raise ValueError(
                 f"x: expected floating-point numbers [N, {self.in_channels}], got {x.dtype} {list(x.shape)}; "
@@ -103,7 +104,7 @@ class DGNConv(nn.Module):
             )
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
-            weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph)
+            weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph, gap)
         return combine(self.products(x, graph, weights, edge_attr))
 
     def products(
@@ -142,7 +143,7 @@ class DGNConv(nn.Module):
 
     def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
         """Whether the convolution is one function: linear messages on the CPU, one tower, few degrees."""
-        if self.towers > 1 or not isinstance(self.message, MessageLinear):
+        if self.towers > 1 or self.plan.has_groups or not isinstance(self.message, MessageLinear):
             return False
         few = self.scalers == ("identity",) or is_grouped(x, self.towers, len(self.scalers), graph)
         return few and is_whole(x, self.backend, graph, weights)
@@ -214,7 +215,12 @@ class DGNConv(nn.Module):
         return scale
 
     def _bipartite(
-        self, x: tuple[Tensor, Tensor], edge_index: Any, field: Tensor | None, edge_attr: Tensor | EdgeTable | None
+        self,
+        x: tuple[Tensor, Tensor],
+        edge_index: Any,
+        field: Tensor | None,
+        edge_attr: Tensor | EdgeTable | None,
+        gap: Tensor | None,
     ) -> Tensor:
         """Sources and targets are two sets of nodes: put them side by side, and keep the targets."""
         source, target = x
@@ -224,7 +230,9 @@ class DGNConv(nn.Module):
                 f"{list(target.shape)}; map one of them with a linear layer first"
             )
         graph = read_bipartite(edge_index, source.size(0), target.size(0))
-        return self.forward(torch.cat([target, source]), graph, field, edge_attr)[: target.size(0)]
+        if gap is not None:
+            gap = torch.cat([gap, gap.new_full((source.size(0), gap.size(1)), torch.nan)])
+        return self.forward(torch.cat([target, source]), graph, field, edge_attr, gap=gap)[: target.size(0)]
 
     def __repr__(self) -> str:
         kind = "simple" if self.message is None else "complex" if isinstance(self.message, MessageLinear) else "module"

@@ -1,7 +1,8 @@
 """Aggregation matrices as weights on edges and nodes, and walks composed of them."""
 
+from dgn.operators.groups import group_derivative, group_smoothing
 from dgn.operators.operator import Operator
 from dgn.operators.walks import Walks, walks
 from dgn.operators.weights import derivative, smoothing
 
-__all__ = ["Operator", "Walks", "derivative", "smoothing", "walks"]
+__all__ = ["Operator", "Walks", "derivative", "group_derivative", "group_smoothing", "smoothing", "walks"]

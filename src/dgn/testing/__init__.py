@@ -14,6 +14,7 @@ from dgn.testing.graphs import (
 )
 from dgn.testing.laws import (
     assert_antisymmetric,
+    assert_basis_independent,
     assert_batch_independent,
     assert_derivative,
     assert_linear,
@@ -26,6 +27,7 @@ from dgn.testing.refinement import same_to_weisfeiler_leman, weisfeiler_leman
 
 __all__ = [
     "assert_antisymmetric",
+    "assert_basis_independent",
     "assert_batch_independent",
     "assert_derivative",
     "assert_linear",

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dgn.graph import Graph
+from dgn.spectral import Directions
 
 Output = Literal["node", "edge", "graph"]
 TRIALS = 3
@@ -170,6 +171,29 @@ def assert_same_eigenspace(a: Tensor, b: Tensor, tolerance: float | None = None)
     """
     projector_a, projector_b = (columns @ torch.linalg.pinv(columns) for columns in (a, b))
     _assert_close("equality of eigenspaces", projector_a, projector_b, tolerance)
+
+
+def assert_basis_independent(
+    function: Callable[[Tensor], Tensor],
+    directions: Directions,
+    tolerance: float | None = None,
+    generator: torch.Generator | None = None,
+) -> None:
+    """Law: f(potential) [N, k] is the same for every orthonormal basis of every eigenspace, and for every sign.
+
+    Only what the columns hold can be turned: of an eigenspace that reaches beyond the last, the part at hand.
+
+    >>> from dgn import directions
+    >>> from dgn.testing import cycle
+    >>> assert_basis_independent(lambda potential: potential @ potential.T, directions(*cycle(5), k=2))
+    """
+    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    expected = function(directions.potential)
+    for _ in range(TRIALS):
+        turned = directions.resample(generator).potential
+        sign = torch.randint(2, directions.eigenvalues.shape, generator=generator).to(turned) * 2 - 1
+        got = function(turned * sign[directions.component])
+        _assert_close("independence of the basis of an eigenspace", got, expected, tolerance)
 
 
 def _assert_close(law: str, got: Tensor, expected: Tensor, tolerance: float | None) -> None:

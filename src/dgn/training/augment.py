@@ -42,7 +42,7 @@ def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, gene
         field = torch.cat([torch.stack(turned, dim=1), field[:, 2:]], dim=1)
     if settings.distortion:
         field = distort(field, graph, settings.distortion, generator=generator)
-    return plan.compute_weights(field, graph)
+    return plan.compute_weights(field, graph, store.nodes.get("gap"))
 
 
 def _another_basis(field: Tensor, store: Store, generator: torch.Generator) -> Tensor:

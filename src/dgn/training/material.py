@@ -52,16 +52,18 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],
         "graphs": [name for name in ("y",) if name in graphs.graphs],
     }
-    if experiment.augmentation.resample:
-        names["nodes"] += [name for name in ("gap", "component") if name in graphs.nodes]
+    plan = make_plan(network.aggregators)
+    wanted = {"gap": plan.needs_gap or experiment.augmentation.resample, "component": experiment.augmentation.resample}
+    names["nodes"] += [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
     store = Store(graphs, names, store_device(graphs, device))
-    store.weights = make_plan(network.aggregators).compute_weights(store.edges.get("field"), store.graph)
+    store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     delta = mean_log_degree(store.graph.in_degree[(split == 0).to(store.device)[store.graph.batch]])
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
     if not is_active(experiment.augmentation):
         store.edges.pop("field", None)
+        store.nodes.pop("gap", None)
     elif "field" not in store.edges:
         raise ValueError(
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "

@@ -15,7 +15,9 @@ from dgn.spectral.laplacian import Normalization
 class AddDirections(BaseTransform):
     """Add Laplacian eigenvectors as directions: ``potential`` [N, k] and their gradient, ``field`` [E, k].
 
-    Both are float32, computed in float64, component by component. Weights in ``data.edge_weight`` enter the Laplacian.
+    Both are float32, computed in float64, component by component; so is ``gap`` [N, k], the relative gap between the
+    eigenvalue of each direction and the next one (:class:`dgn.Directions`), which tells groups of directions. Weights
+    in ``data.edge_weight`` enter the Laplacian.
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -32,6 +34,7 @@ class AddDirections(BaseTransform):
         data.potential = found.potential.float()
         # From the float64 potentials: differences of rounded ones would carry rounding noise.
         data.field = gradient(found.potential, data.edge_index).float()
+        data.gap = found.gap[found.component].float()
         return data
 
     def __repr__(self) -> str:
