@@ -19,20 +19,23 @@ from dgn.testing import random_graph
 interpreted = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if interpreted else "cuda"
 NODES = 80
-SHAPES = [  # message, kinds of edges, derivative, in, out, scalers
-    ("simple", 0, "paper", 6, 6, 1),
-    ("simple", 0, "paper", 20, 9, 3),
-    ("complex", 0, "paper", 6, 6, 3),
-    ("complex", 5, "paper", 6, 6, 1),
-    ("complex", 5, "authors", 18, 18, 3),
-    ("complex", 40, "authors", 70, 34, 2),
+SHAPES = [  # message, kinds of edges (-1: numbers), derivative, in, out, scalers, towers
+    ("simple", 0, "paper", 6, 6, 1, 1),
+    ("simple", 0, "paper", 20, 9, 3, 1),
+    ("complex", 0, "paper", 6, 6, 3, 1),
+    ("complex", 5, "paper", 6, 6, 1, 1),
+    ("complex", 5, "authors", 18, 18, 3, 1),
+    ("complex", 40, "authors", 70, 34, 2, 1),
+    ("complex", 0, "paper", 12, 12, 3, 3),
+    ("complex", 5, "authors", 12, 8, 3, 4),
+    ("complex", -1, "paper", 6, 6, 2, 3),
 ]
 PARTS = [("size", "real", "dx1"), ("kept", "real"), ("kept", "dx1", "max")]
 CASES = list(zip(SHAPES, itertools.cycle(PARTS)))
 
 
 def run(way, dtype, shape, parts):
-    message, kinds, derivative, width, out, scalers = shape
+    message, kinds, derivative, width, out, scalers, towers = shape
     generator = torch.Generator().manual_seed(width)
 
     def draw(*size):
@@ -40,20 +43,20 @@ def run(way, dtype, shape, parts):
 
     names = ("identity", "amplification", "attenuation")[:scalers]
     aggregators = ["mean", *(name for name in parts if name in ("dx1", "max")), "av1"]
-    conv = DGNConv(width, out, aggregators, names, 1.3, message, 3 if kinds else None, derivative=derivative)
+    conv = DGNConv(width, out, aggregators, names, 1.3, message, 3 if kinds else None, towers, derivative)
     layer = DGNLayer(conv, dropout=0.4 if "kept" in parts else 0.0).to(DEVICE, dtype)
     for parameter in layer.parameters():
         parameter.data = draw(*parameter.shape)
     edge_index, _ = random_graph(NODES, 0.06, torch.Generator().manual_seed(1))
     graph = as_graph(edge_index.to(DEVICE), NODES)
-    table = draw(kinds, 3).requires_grad_() if kinds else None
+    table = draw(graph.num_edges if kinds < 0 else kinds, 3).requires_grad_() if kinds else None
     row = torch.randint(max(kinds, 1), (graph.num_edges,), generator=generator).to(DEVICE)
     weights = conv.plan.compute_weights(draw(graph.num_edges, 1), graph)
     x = draw(NODES, width).requires_grad_()
     size = draw(NODES, 1).abs() if "size" in parts else None
     real = (draw(NODES, 1) > -0.5).to(dtype) if "real" in parts else None
     layer.dropout.generator = torch.Generator(DEVICE).manual_seed(3)
-    edges = None if table is None else EdgeTable(table, row)
+    edges = EdgeTable(table, row) if kinds > 0 else table
     y = way(layer, x, graph, weights, edges, size, real)
     weight = draw(NODES, out) * (1 if real is None else real)
     (y * weight).sum().backward()
@@ -63,17 +66,18 @@ def run(way, dtype, shape, parts):
 
 
 def whole(layer, *given):
-    return layer._whole(*given)
+    return layer._on_gpu(*given)
 
 
 def by_definition(layer, x, graph, weights, edges, size, real):
     layer.conv.backend = "reference"
-    out = finish(layer.conv.products(x, graph, weights, edges), layer.norm, Dropout(0.0), size, real,
-                 x if layer.residual else None)  # fmt: skip
-    if layer.dropout.p == 0:
-        return out
-    kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)
-    return out * kept / (1 - layer.dropout.p)
+    apart = layer.mix is None
+    products = layer.conv.products(x, graph, weights, edges)
+    out = finish(products, layer.norm, Dropout(0.0), size, real, x if layer.residual and apart else None, relu=apart)
+    if layer.dropout.p:
+        kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)
+        out = out * kept / (1 - layer.dropout.p)
+    return out if apart else layer._mixed(x, out)
 
 
 @pytest.mark.gpu

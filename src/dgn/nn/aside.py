@@ -46,7 +46,7 @@ def on(side: "torch.cuda.Stream | None", *inputs: Tensor) -> Iterator[None]:
 class Beside:
     """A gradient that is gathered on the side stream, if there is one, and handed over at the end.
 
-    Its parts are products ``left @ right``, summed up at once.
+    Its parts are products ``left @ right``, summed up at the end.
     """
 
     def __init__(self) -> None:
@@ -70,8 +70,10 @@ class Beside:
         if not self.parts:
             return None
         with self._there():
-            left, right = zip(*self.parts, strict=True)
-            total = torch.cat(left, dim=1) @ torch.cat(right)
+            (left, right), *rest = self.parts
+            total = left @ right
+            for left, right in rest:
+                total.addmm_(left, right)
         self.parts = []
         self.join(total)
         return total

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from dgn.aggregation import Plan, Weights, gpu
 from dgn.aggregation.call import Call, Saved
+from dgn.aggregation.operation import table_gradient
 from dgn.graph import Graph
 from dgn.graph.sums import sum_by_kind
 from dgn.nn.aside import Beside, on
@@ -40,8 +41,9 @@ class Maps(NamedTuple):
 class Setting(NamedTuple):
     """What a layer does not differentiate itself.
 
-    ``features`` [R, D] are the kinds of edges and ``row`` [E] that of each edge, sorted by target; the gradient of
-    ``features`` is gathered in ``beside``. ``scale`` [N, S] or ``None`` for one scaler that is 1.
+    ``features`` [R, D] are the kinds of edges and ``row`` [E] that of each edge, sorted by target, or ``None`` where
+    every edge has its own; the gradient of ``features`` is gathered in ``beside``. ``scale`` [N, S], or ``None`` for
+    one scaler that is 1.
     """
 
     plan: Plan
@@ -130,7 +132,9 @@ def _messages_back(
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients of source and target, written side by side; returns those of messages and of the node by itself."""
     width = saved.out.size(2)
-    edge = grad.new_empty(call.neighbor.size(0), width)
+    # Padding, which kernels leave out, is read only where every edge has a row of the table of its own.
+    every_edge = call.table is not None and call.row is None
+    edge = (grad.new_zeros if every_edge else grad.new_empty)(call.neighbor.size(0), width)
     node = grad.new_empty(call.num_nodes if call.has_self else 0, width)
     target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
     gpu.backward(call, grad, saved, (edge, ends[:, :width], target, node), extra)
@@ -151,13 +155,15 @@ def _maps_back(
         products = sum_of_products(side_by_side, x)
         of_edge = of_table = None
         if call.table is not None and maps.edge is not None:
-            assert call.row is not None
             assert setting.features is not None
-            of_table = sum_by_kind(edge, call.row, call.table.size(0), call.place, call.pointer[-1:])
+            if call.row is None:
+                of_table = table_gradient(call, edge, "triton")
+            else:
+                of_table = sum_by_kind(edge, call.row, call.table.size(0), call.place, call.pointer[-1:])
             of_edge = of_table.T @ setting.features
             setting.beside.add(of_table, maps.edge)
         itself = call.has_self and call.node is None
-        if of_table is not None and not itself:  # the bias is in every message
+        if of_table is not None and call.row is not None and not itself:  # the bias is in every message
             of_message = of_table.sum(dim=0)
         else:
             of_message = sum_of_products(x.new_ones(x.size(0), 1), side_by_side[:, width : 2 * width])[0]

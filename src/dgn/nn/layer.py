@@ -1,24 +1,18 @@
 """What surrounds a convolution in the published networks."""
 
-import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import Weights
 from dgn.graph import Graph
-from dgn.nn.arguments import check_edges
-from dgn.nn.aside import Beside, on
+from dgn.nn import gpu_whole
 from dgn.nn.conv import DGNConv
 from dgn.nn.cpu_layer import End, is_whole, run_layer
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
-from dgn.nn.linear import MessageLinear
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import reset
-from dgn.nn.tail import draw_kept, end_of_layer, finish, is_fused
-
-WIDEST = 256  # channels up to which a layer is one function on a GPU: beyond, the library's products are faster
-MOST_KINDS = 64  # of edges, for the same
+from dgn.nn.tail import finish
 
 
 class DGNLayer(nn.Module):
@@ -54,8 +48,8 @@ class DGNLayer(nn.Module):
     ) -> Tensor:
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
-        if self._is_whole(x, weights, edge_attr):
-            return self._whole(x, graph, weights, edge_attr, size, real)
+        if gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
+            return self._on_gpu(x, graph, weights, edge_attr, size, real)
         if self.norm is not None and self.mix is None and is_whole(x, self.conv, self.norm, graph, weights, size, real):
             end = End(self.norm, size, self.residual)
             finished: Tensor = self.dropout(run_layer(x, self.conv, graph, weights, edge_attr, end))
@@ -63,20 +57,9 @@ class DGNLayer(nn.Module):
         products = self.conv.products(x, graph, weights, edge_attr)
         if self.mix is None:
             return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
-        y = nn.functional.leaky_relu(self.mix(finish(products, self.norm, self.dropout, size, real, relu=False)))
-        return x + y if self.residual else y
+        return self._mixed(x, finish(products, self.norm, self.dropout, size, real, relu=False))
 
-    def _is_whole(self, x: Tensor, weights: Weights, edge_attr: Tensor | EdgeTable | None) -> bool:
-        """Whether the layer is one function: on a GPU in training, linear messages, one tower, edges in few kinds."""
-        conv, learned = self.conv, torch.is_grad_enabled() and any(part.requires_grad for part in weights)
-        if self.norm is None or self.mix is not None or learned or conv.backend not in ("auto", "triton"):
-            return False
-        linear = conv.message is None or isinstance(conv.message, MessageLinear)
-        few = edge_attr is None or (isinstance(edge_attr, EdgeTable) and len(edge_attr.table) <= MOST_KINDS)
-        narrow = max(conv.in_channels, conv.out_channels) <= WIDEST
-        return linear and few and narrow and x.dim() == 2 and x.size(1) == conv.in_channels and is_fused(x, self.norm)
-
-    def _whole(
+    def _on_gpu(
         self,
         x: Tensor,
         graph: Graph,
@@ -85,37 +68,18 @@ class DGNLayer(nn.Module):
         size: Tensor | None,
         real: Tensor | None,
     ) -> Tensor:
-        from dgn.nn.gpu_layer import Maps, Setting, whole_layer
-
-        conv, message = self.conv, self.conv.message
-        check_edges(conv.edge_dim, edge_attr, graph)
+        """The layer as one function."""
         assert self.norm is not None
-        edges = edge_attr.sort(graph) if isinstance(edge_attr, EdgeTable) else None
-        edges = edges.gather() if edges is not None and edges.token is None else edges
-        ends = bias = edge = own = None
-        if isinstance(message, MessageLinear):
-            assert conv.update.own is not None
-            ends, bias, own = message.ends.flatten(0, 1), message.bias.flatten(), conv.update.own.flatten(0, 1)
-            edge = None if message.edge is None else message.edge.flatten(0, 1)
-        update, norm = conv.update, self.norm
-        scaled, offset = update.scaled.flatten(0, 1), update.bias.flatten()
-        maps = Maps(ends, bias, edge, own, scaled, offset, norm.weight, norm.bias)
-        beside = Beside() if edges is None or edges.beside is None else edges.beside
-        with on(beside.side):
-            kept = draw_kept(x.size(0), norm, self.dropout)
-        setting = Setting(
-            conv.plan,
-            graph,
-            weights,
-            None if edges is None else edges.table.detach(),
-            None if edges is None else edges.row,
-            None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
-            conv.derivative == "authors",
-            self.residual,
-            end_of_layer(norm, size, real, True, kept, self.dropout.p),
-            beside,
-        )
-        return whole_layer(x, maps, None if edges is None else edges.token, setting)
+        given = x, self.conv, graph, weights, edge_attr, self.norm, self.dropout, size, real
+        if self.mix is None:
+            return gpu_whole.run_layer(*given, residual=self.residual)
+        return self._mixed(x, gpu_whole.run_layer(*given, relu=False, residual=False))
+
+    def _mixed(self, x: Tensor, y: Tensor) -> Tensor:
+        """Behind towers: a linear map that mixes them, and the residual."""
+        assert self.mix is not None
+        y = nn.functional.leaky_relu(self.mix(y))
+        return x + y if self.residual else y
 
 
 class VirtualNode(nn.Module):

@@ -1,0 +1,134 @@
+"""Whether a layer is one function on the GPU, and what that function is given."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from dgn.aggregation import Weights
+from dgn.graph import Graph
+from dgn.nn.arguments import check_edges
+from dgn.nn.aside import Beside, current_side, gather_beside, on
+from dgn.nn.conv import DGNConv
+from dgn.nn.dropout import Dropout
+from dgn.nn.edges import EdgeTable
+from dgn.nn.linear import MessageLinear
+from dgn.nn.norm import BatchNorm
+from dgn.nn.tail import draw_kept, end_of_layer, is_fused
+
+WIDEST = 256  # channels up to which a layer is one function: beyond, the library's products are faster
+MOST_KINDS = 64  # of edges, for the same
+
+
+def is_whole(
+    x: Tensor, conv: DGNConv, norm: BatchNorm | None, weights: Weights, edge_attr: Tensor | EdgeTable | None
+) -> bool:
+    """Whether :func:`run_layer` applies: in training, with linear messages, a field that is not learned, few kinds."""
+    learned = torch.is_grad_enabled() and any(part.requires_grad for part in weights)
+    if norm is None or learned or conv.plan.has_groups or conv.backend not in ("auto", "triton"):
+        return False
+    linear = conv.message is None or isinstance(conv.message, MessageLinear)
+    few = not isinstance(edge_attr, EdgeTable) or len(edge_attr.table) <= MOST_KINDS
+    narrow = max(conv.in_channels, conv.out_channels) <= WIDEST
+    return linear and few and narrow and x.dim() == 2 and x.size(1) == conv.in_channels and is_fused(x, norm)
+
+
+def run_layer(
+    x: Tensor,
+    conv: DGNConv,
+    graph: Graph,
+    weights: Weights,
+    edge_attr: Tensor | EdgeTable | None,
+    norm: BatchNorm,
+    dropout: Dropout,
+    size: Tensor | None = None,
+    real: Tensor | None = None,
+    relu: bool = True,
+    residual: bool = True,
+) -> Tensor:
+    """Convolution, size norm, batch norm, ReLU, residual and dropout: [N, in] -> [N, out]."""
+    from dgn.nn.gpu_layer import Setting, whole_layer
+
+    check_edges(conv.edge_dim, edge_attr, graph)
+    beside, token, features, row = Beside(), None, None, None
+    if isinstance(edge_attr, EdgeTable):
+        edges = edge_attr.sort(graph)
+        edges = edges.gather() if edges.beside is None or edges.token is None else edges
+        assert edges.beside is not None
+        beside, token, features, row = edges.beside, edges.token, edges.table.detach(), edges.row
+    elif edge_attr is not None:
+        token, features = gather_beside(edge_attr, beside), edge_attr.detach()
+    with on(beside.side):
+        kept = draw_kept(x.size(0), norm, dropout)
+    setting = Setting(
+        conv.plan,
+        graph,
+        weights,
+        features,
+        row,
+        None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
+        conv.derivative == "authors",
+        residual,
+        end_of_layer(norm, size, real, relu, kept, dropout.p),
+        beside,
+    )
+    return whole_layer(x, _maps(conv, norm), token, setting)
+
+
+def _maps(conv: DGNConv, norm: BatchNorm) -> Any:
+    """The parameters of a layer as matrices of all channels."""
+    from dgn.nn.gpu_layer import Maps
+
+    message, update, width = conv.message, conv.update, conv.in_channels // conv.towers
+    ends = bias = edge = own = None
+    if isinstance(message, MessageLinear):
+        assert update.own is not None
+        ends, own, bias = join_towers(message.ends, width, width), join_towers(update.own), message.bias.flatten()
+        edge = None if message.edge is None else message.edge.flatten(0, 1)
+    scaled = join_towers(update.scaled, conv.out_channels // conv.towers, width)
+    return Maps(ends, bias, edge, own, scaled, update.bias.flatten(), norm.weight, norm.bias)
+
+
+def join_towers(matrices: Tensor, rows: int | None = None, columns: int | None = None) -> Tensor:
+    """Matrices of towers as one that keeps the towers apart: ``[T, R rows, C columns] -> [R T rows, C T columns]``.
+
+    Rows come in R groups and columns in C; inside a group of the result, tower follows tower.
+
+    >>> join_towers(torch.tensor([[[1.0]], [[2.0]]]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    towers, height, length = matrices.shape
+    if towers == 1:
+        return matrices.flatten(0, 1)
+    place = _places(towers, height, length, rows or height, columns or length, matrices.device)
+    joined: Tensor = _Join.apply(matrices, place)  # type: ignore[no-untyped-call]
+    return joined
+
+
+@cache
+def _places(towers: int, height: int, length: int, rows: int, columns: int, device: torch.device) -> Tensor:
+    """Where each number of the towers stands in the whole matrix."""
+    tower, row, column = torch.meshgrid(torch.arange(towers), torch.arange(height), torch.arange(length), indexing="ij")
+    to_row = (row // rows * towers + tower) * rows + row % rows
+    to_column = (column // columns * towers + tower) * columns + column % columns
+    return (to_row * towers * length + to_column).flatten().to(device)
+
+
+class _Join(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrices: Tensor, place: Tensor) -> Tensor:
+        ctx.save_for_backward(place)
+        ctx.shape, ctx.side = matrices.shape, current_side()
+        towers, height, length = matrices.shape
+        whole = matrices.new_zeros(towers * towers * height * length)
+        return whole.index_copy_(0, place, matrices.flatten()).view(towers * height, towers * length)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (place,) = ctx.saved_tensors
+        with on(ctx.side, grad):
+            return grad.flatten().index_select(0, place).view(ctx.shape), None
