@@ -57,13 +57,15 @@ class Beside:
         """Add a part ``left @ right``; ``left`` [R, C] was made on the side, ``right`` [C, D] long ago."""
         self.parts.append((left, right))
 
-    def join(self, output: Tensor) -> None:
-        """Let what follows wait for the side, and read ``output``, which was made there."""
+    def join(self, *outputs: Tensor | None) -> None:
+        """Let what follows wait for the side, and read ``outputs``, which were made there."""
         if self.side is None:
             return
         main = torch.cuda.current_stream(self.side.device)
         main.wait_stream(self.side)
-        output.record_stream(main)
+        for tensor in outputs:
+            if tensor is not None:
+                tensor.record_stream(main)
 
     def take(self) -> Tensor | None:
         """The sum of all parts, which are then forgotten."""

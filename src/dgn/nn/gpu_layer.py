@@ -77,7 +77,7 @@ class _Layer(torch.autograd.Function):
                 table = None if setting.features is None or maps.edge is None else setting.features @ maps.edge.T
                 own = x @ maps.own.T
             ends = multiply(x, maps.ends.T, maps.message_bias)
-            setting.beside.join(own)
+            setting.beside.join(own, table)
         saved = gpu.forward(_call(setting, x, ends, table))
         every = (saved.out.flatten(1) @ maps.scaled.T).view(x.size(0), 1, -1, maps.bias.numel())
         if setting.end.kept is not None:
@@ -109,22 +109,23 @@ class _Layer(torch.autograd.Function):
         apart = ends is None or call.node is not None  # the node's own gradient is one of x
         extra = of_residual if apart else None
         edge, node = _messages_back(call, (every @ maps.scaled).view(saved.out.shape), saved, side_by_side, extra)
-        rest = node if apart and node is not None else of_residual
+        others = node if apart and node is not None else of_residual
         if maps.ends is None or maps.own is None:
             of_maps: tuple[Tensor | None, ...] = (None,) * 4
-            of_x = side_by_side if rest is None else side_by_side.add_(rest)
+            of_x = side_by_side if others is None else side_by_side.add_(others)
         else:
             of_maps = _maps_back(call, side_by_side, edge, x, maps, setting)
             of_ends, of_own = side_by_side.split([2 * width, out], dim=1)
-            first = of_ends @ maps.ends if rest is None else _add_product(rest, of_ends, maps.ends, mine=rest is node)
-            of_x = first.addmm_(of_own, maps.own)
+            of_x = _add_product(others, of_ends, maps.ends, in_place=others is node).addmm_(of_own, maps.own)
         token = None if setting.features is None else x.new_empty(0)
         return of_x, *of_maps, of_scaled, of.bias, of.gamma, of.beta, token, None
 
 
-def _add_product(values: Tensor, x: Tensor, matrix: Tensor, mine: bool) -> Tensor:
-    """``values + x @ matrix``, in place where the values are nobody else's."""
-    return values.addmm_(x, matrix) if mine else torch.addmm(values, x, matrix)
+def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: bool) -> Tensor:
+    """``values + x @ matrix``; in place only where the values are nobody else's."""
+    if values is None:
+        return x @ matrix
+    return values.addmm_(x, matrix) if in_place else torch.addmm(values, x, matrix)
 
 
 def _messages_back(
