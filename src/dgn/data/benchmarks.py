@@ -13,6 +13,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root, describe_files, find_source, make_once, read_source
 from dgn.graph.checks import check_option
 from dgn.spectral.laplacian import Normalization
+from dgn.structure import Structure
 
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
@@ -25,7 +26,8 @@ class Benchmark:
     tasks on nodes) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_sizes`` and ``edge_sizes`` are
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given and no eigenvectors are needed. ``note`` says what was read, where it is not the official data.
-    ``fraction`` is the part of the training graphs that is here.
+    ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the structural numbers that
+    nodes and edges have (:func:`dgn.data.structure.with_structure`).
     """
 
     name: str
@@ -38,6 +40,7 @@ class Benchmark:
     coordinates: bool = False
     note: str = ""
     fraction: float = 1.0
+    structure: Structure | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.network import DGN
 from dgn.nn.readout import read_out
+from dgn.nn.structure import KindEncoder, StructureEncoder
 
 __all__ = [
     "ATOM_SIZES",
@@ -16,7 +17,9 @@ __all__ = [
     "DGNConv",
     "DGNLayer",
     "EdgeTable",
+    "KindEncoder",
     "Linear",
+    "StructureEncoder",
     "VirtualNode",
     "read_out",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MOST_KINDS = 64  # up to which a layer is one function on a GPU
+MOST_KINDS = 64  # up to which a layer is one function on a GPU (:mod:`dgn.nn.gpu_whole`)
 MOST_COUNT = 7  # larger counts are taken for this one
 
 
@@ -75,8 +75,8 @@ class Kinds:
             returns [R, sum(sizes) + S] float32.
         """
         c = len(self.sizes)
-        columns = self.attributes[:, :c].unbind(1)
-        one = [torch.nn.functional.one_hot(column, size) for column, size in zip(columns, self.sizes, strict=True)]
+        columns, device = self.attributes[:, :c, None].unbind(1), self.attributes.device
+        one = [column == torch.arange(size, device=device) for column, size in zip(columns, self.sizes, strict=True)]
         return torch.cat([*one, self.attributes[:, c:]], dim=1).float()
 
     @classmethod
