@@ -91,6 +91,6 @@ def _layers(experiment: "Experiment") -> str:
 
 
 def _network(experiment: "Experiment") -> "DGN":
-    from dgn.training.build import build_for_inputs, known_inputs
+    from dgn.training.build import build_for_inputs, inputs_for
 
-    return build_for_inputs(experiment.network, known_inputs(experiment.data.dataset))
+    return build_for_inputs(experiment.network, inputs_for(experiment.data))

@@ -123,7 +123,8 @@ class Graphs:
     def __call__(self, experiment: "Experiment") -> "Benchmark":
         from dgn.training.load import load_graphs
 
-        key = (experiment.data.dataset, str(experiment.data.path), str(experiment.data.normalization))
+        data = experiment.data
+        key = (data.dataset, str(data.path), str(data.normalization), str(data.random_walk), str(data.rings))
         if self.benchmark is None or key != self.key or self.directions < experiment.num_directions:
             self.benchmark = load_graphs(experiment, True)
             self.directions, self.key = experiment.num_directions, key

@@ -19,6 +19,7 @@ from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.parameters import initialize_as_authors, reset
 from dgn.nn.readout import READOUTS, Readout, read_out
+from dgn.nn.structure import KindEncoder, StructureEncoder, read_structure
 
 
 class DGN(nn.Module):
@@ -28,10 +29,11 @@ class DGN(nn.Module):
         node_encoder: maps node inputs to ``hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...
         hidden: width of the layers; ``last``: width behind the last one (default: the same).
         targets: number of outputs.
-        edge_encoder: maps edge inputs to ``edge_dim`` channels; a ``CategoryEncoder`` stays a table.
+        edge_encoder: maps edge inputs to ``edge_dim`` channels; ``CategoryEncoder`` and ``KindEncoder`` stay tables.
         positional: add a linear map of the first so many potentials to the input (the baseline pos_k).
         size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
+        structure: maps structural numbers to ``hidden`` channels, which are added to the input.
         readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -71,6 +73,7 @@ class DGN(nn.Module):
         initialization: Literal["pytorch", "authors"] = "pytorch",
         backend: Backend = "auto",
         feed_forward: int = 0,
+        structure: StructureEncoder | None = None,
     ) -> None:
         super().__init__()
         check_option("readout", readout, READOUTS)
@@ -80,6 +83,7 @@ class DGN(nn.Module):
         last = hidden if last is None else last
         self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
         self.positional = Linear(positional, hidden) if positional else None
+        self.structure = structure
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
         self.plan, self.delta = make_plan(aggregators), delta
         self.layers = nn.ModuleList()
@@ -97,7 +101,7 @@ class DGN(nn.Module):
             initialize_as_authors(self.layers)
 
     def reset_parameters(self) -> None:
-        reset([self.node_encoder, self.edge_encoder, self.positional])
+        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
         reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
         if self.initialization == "authors":
             initialize_as_authors(self.layers)
@@ -114,15 +118,18 @@ class DGN(nn.Module):
         weights: Weights | None = None,
         real: Tensor | None = None,
         gap: Tensor | None = None,
+        structure: Tensor | None = None,
     ) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
 
         ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again. ``real`` is 0
-        for nodes that are padding: they enter no statistic. ``gap`` tells which directions form a group.
+        for nodes that are padding: they enter no statistic. ``gap`` tells which directions form a group. ``structure``
+        holds the numbers that a network with such an input reads.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
-            ``real`` [N, 1], ``gap`` [N, K]; returns [G, targets], or [N, targets] with ``readout="nodes"``.
+            ``real`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G, targets], or [N, targets] with
+            ``readout="nodes"``.
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
@@ -131,6 +138,8 @@ class DGN(nn.Module):
         h = self.node_encoder(x)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
+        if self.structure is not None:
+            h = h + self.structure(structure)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
         size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
@@ -148,7 +157,7 @@ class DGN(nn.Module):
         """Edge features for the layers; edges of a network without edge features are not looked at."""
         if edge_attr is None or self.edge_dim is None:
             return None
-        if isinstance(self.edge_encoder, CategoryEncoder):
+        if isinstance(self.edge_encoder, CategoryEncoder | KindEncoder):
             table = self.edge_encoder.as_table(edge_attr).sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
@@ -156,9 +165,10 @@ class DGN(nn.Module):
 
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""
-        names = ("x", "edge_index", "field", "edge_attr", "batch", "potential", "num_graphs")
-        given = (getattr(data, name, None) for name in names)
-        return self(*given, gap=getattr(data, "gap", None))  # type: ignore[no-any-return]
+        names = ("x", "edge_index", "field", "batch", "potential", "num_graphs", "gap")
+        structure, edge_attr = read_structure(data, self.edge_encoder)
+        given = {name: getattr(data, name, None) for name in names}
+        return self(**given, edge_attr=edge_attr, structure=structure)  # type: ignore[no-any-return]
 
     @staticmethod
     def _first(potential: Tensor | None, wanted: int) -> Tensor:

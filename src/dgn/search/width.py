@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dgn.training.build import build_for_inputs, count_parameters, known_inputs
+from dgn.training.build import build_for_inputs, count_parameters, inputs_for
 from dgn.training.experiment import Experiment
 from dgn.training.settings import NetworkSettings
 
@@ -18,7 +18,7 @@ def fit_width(experiment: Experiment, parameters: int) -> Experiment:
     52
     """
     network, step = experiment.network, experiment.network.towers
-    inputs = known_inputs(experiment.data.dataset)
+    inputs = inputs_for(experiment.data)
 
     def count(towers_wide: int) -> int:
         return count_parameters(build_for_inputs(_widened(network, towers_wide * step), inputs))

@@ -40,7 +40,7 @@ class Structure:
         """From the numbers of the training nodes, [N, random_walk + len(rings)]."""
         scale = values.new_ones(values.size(1), dtype=torch.float64)
         offset = torch.zeros_like(scale)
-        if len(values):
+        if random_walk and len(values):
             deviation, mean = torch.std_mean(values[:, :random_walk].double(), dim=0, correction=0)
             scale[:random_walk] = 1 / deviation.clamp(min=LEAST_DEVIATION)
             offset[:random_walk] = -mean * scale[:random_walk]

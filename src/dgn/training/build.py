@@ -1,13 +1,14 @@
 """From settings to a network: encoders that fit the data, then the layers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
 from dgn.data.benchmarks import TASKS, Benchmark
 from dgn.graph.checks import check_option
-from dgn.nn import DGN, CategoryEncoder, Linear
-from dgn.training.settings import NetworkSettings
+from dgn.nn import DGN, CategoryEncoder, KindEncoder, Linear, StructureEncoder
+from dgn.structure import Structure
+from dgn.training.settings import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
 WIDTHS: dict[str, tuple[int, int | None]] = {"cifar10": (5, 1), "digits": (1, None)}  # numbers of nodes and edges
@@ -18,12 +19,14 @@ class Inputs:
     """What goes into a network and how much comes out.
 
     ``nodes`` and ``edges`` are the categories of each column, or the number of columns with numbers; ``edges`` is
-    ``None`` without features.
+    ``None`` without features. With ``structure`` there are structural numbers as well; where it has kinds of edges,
+    these take the place of ``edges``.
     """
 
     nodes: Columns
     edges: Columns | None
     targets: int
+    structure: Structure | None = None
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Inputs":
@@ -33,6 +36,7 @@ class Inputs:
             benchmark.node_sizes or _width(nodes),
             benchmark.edge_sizes or (None if edges is None else _width(edges)),
             benchmark.targets,
+            benchmark.structure,
         )
 
 
@@ -40,11 +44,26 @@ def known_inputs(dataset: str) -> Inputs:
     """The inputs of a benchmark by its name, without opening it.
 
     >>> known_inputs("zinc")
-    Inputs(nodes=(28,), edges=(4,), targets=1)
+    Inputs(nodes=(28,), edges=(4,), targets=1, structure=None)
     """
     check_option("data.dataset", dataset, tuple(TASKS))
     task, (nodes, edges) = TASKS[dataset], WIDTHS.get(dataset, (0, None))
     return Inputs(task.node_sizes or nodes, task.edge_sizes or edges, task.targets)
+
+
+def inputs_for(data: DataSettings) -> Inputs:
+    """The inputs of an experiment, as far as they are known without opening its graphs: enough to count parameters.
+
+    >>> inputs_for(DataSettings(dataset="zinc", random_walk=16, rings=(5, 6))).structure.scale.shape
+    torch.Size([18])
+    """
+    known = known_inputs(data.dataset)
+    if not data.random_walk and not data.rings:
+        return known
+    numbers = isinstance(known.edges, int)
+    edges = known.edges + len(data.rings) if isinstance(known.edges, int) else known.edges
+    blank = Structure.blank(data.random_walk, data.rings, None if numbers else TASKS[data.dataset].edge_sizes or ())
+    return replace(known, edges=edges, structure=blank)
 
 
 def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN:
@@ -62,13 +81,15 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
     >>> network.node_encoder, network.head[-1].out_features
     (CategoryEncoder((28,), 8), 1)
     """
-    if settings.edge_dim is not None and inputs.edges is None:
+    node_encoder, edge_encoder = _encoder(inputs.nodes, settings.hidden), _edge_encoder(settings, inputs)
+    structure = inputs.structure
+    if settings.edge_dim is not None and edge_encoder is None:
         raise ValueError(
             f"network.edge_dim: expected none, for the graphs have no edge features, got {settings.edge_dim}; "
             "leave it out"
         )
     return DGN(
-        _encoder(inputs.nodes, settings.hidden),
+        node_encoder,
         settings.hidden,
         inputs.targets,
         settings.layers,
@@ -77,7 +98,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         settings.scalers,
         delta,
         settings.message,
-        None if settings.edge_dim is None else _encoder(inputs.edges, settings.edge_dim),
+        edge_encoder,
         settings.edge_dim,
         settings.towers,
         settings.derivative,
@@ -90,6 +111,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         settings.readout,
         settings.initialization,
         feed_forward=settings.feed_forward,
+        structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 
 
@@ -102,8 +124,17 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 
 
-def _encoder(columns: Columns | None, channels: int) -> nn.Module:
-    assert columns is not None
+def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None:
+    """Features of edges, if the network wants them and there are any."""
+    if settings.edge_dim is None:
+        return None
+    kinds = None if inputs.structure is None else inputs.structure.kinds
+    if kinds is not None:
+        return KindEncoder(kinds, settings.edge_dim)
+    return None if inputs.edges is None else _encoder(inputs.edges, settings.edge_dim)
+
+
+def _encoder(columns: Columns, channels: int) -> nn.Module:
     return Linear(columns, channels) if isinstance(columns, int) else CategoryEncoder(columns, channels)
 
 

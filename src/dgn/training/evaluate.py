@@ -26,6 +26,7 @@ def predict(network: nn.Module, batch: Batch) -> Tensor:
         potential=batch.nodes.get("potential"),
         weights=batch.weights,
         real=batch.real if batch.padded else None,
+        structure=batch.nodes.get("structure"),
     )
     return prediction
 

@@ -1,6 +1,7 @@
-"""The graphs of an experiment, with the directions that its network reads."""
+"""The graphs of an experiment, with the directions and structural numbers that its network reads."""
 
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
+from dgn.data.structure import with_structure
 from dgn.training.experiment import Experiment
 
 
@@ -17,4 +18,4 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
     if experiment.num_directions:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
-    return with_fraction(benchmark, data.train_fraction)
+    return with_structure(with_fraction(benchmark, data.train_fraction), data.random_walk, data.rings)

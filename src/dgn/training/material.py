@@ -37,6 +37,7 @@ class Material(NamedTuple):
 def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) -> Material:
     """Bring the graphs of an experiment to the device, with the weights of their field."""
     data, network = experiment.data, experiment.network
+    check_structure(experiment, benchmark)
     objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
     graphs = _with_field(experiment, with_fraction(benchmark, data.train_fraction))
     split = graphs.graphs["split"]
@@ -48,7 +49,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             )
     potential = network.positional or network.readout == "directional"
     names = {
-        "nodes": ["x", *(["potential"] if potential else []), *(name for name in ("y",) if name in graphs.nodes)],
+        "nodes": ["x", *(["potential"] if potential else []), *(n for n in ("y", "structure") if n in graphs.nodes)],
         "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],
         "graphs": [name for name in ("y",) if name in graphs.graphs],
     }
@@ -77,6 +78,17 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         place = store.device if name == "train" else device
         splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
     return Material(store, numbers[0], splits, objective, delta)
+
+
+def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
+    """The graphs have the structural numbers that the experiment asks for, and no others."""
+    wanted, found = (experiment.data.random_walk, experiment.data.rings), benchmark.structure
+    given = (0, ()) if found is None else (found.random_walk, found.rings)
+    if given != wanted:
+        raise ValueError(
+            f"data: expected graphs with random_walk {wanted[0]} and rings {list(wanted[1])}, got {given[0]} and "
+            f"{list(given[1])}; add them with dgn.data.structure.with_structure, or load with load_graphs"
+        )
 
 
 def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:

@@ -19,10 +19,18 @@ class DataSettings:
         "how many eigenvectors to compute; none: as many as the network needs", None, least=0
     )
     normalization: Literal["rw", "sym"] | None = setting("of the Laplacian (none: L = D - A)", None)
+    random_walk: int = setting(
+        "add return probabilities of random walks of up to so many steps to the input", 0, least=0
+    )
+    rings: tuple[int, ...] = setting("add numbers of rings of these sizes to the input of nodes and edges", ())
     train_fraction: float = setting("train on the first part of the training graphs", 1.0, above=0, most=1)
 
     def __post_init__(self) -> None:
         check_ranges(self, "data")
+        if self.rings and (len(set(self.rings)) < len(self.rings) or min(self.rings) < 3):
+            raise ValueError(
+                f"data.rings: expected different numbers from 3, got {list(self.rings)}; for example [3, 4, 5, 6]"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

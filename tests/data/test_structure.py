@@ -1,0 +1,91 @@
+"""Structural numbers of a benchmark: of all graphs, with kinds and scales of the training graphs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dgn.data import PackedGraphs
+from dgn.data.benchmarks import Benchmark, load_benchmark
+from dgn.data.structure import with_structure
+from dgn.structure import return_probabilities, ring_counts
+from dgn.testing import complete, cycle, path
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+ZINC, MOLHIV = DATA / "zinc12k" / "zinc12k.npz", DATA / "molhiv" / "molhiv.npz"
+
+
+def make(**changes: object) -> Benchmark:
+    """A ring and a path to train on, another ring for validation, a clique as test."""
+    graphs = PackedGraphs.pack([cycle(5), path(3), cycle(5), complete(4)])
+    graphs = graphs.with_values(
+        nodes={"x": torch.zeros(graphs.num_nodes, dtype=torch.long)},
+        edges={"edge_attr": torch.arange(graphs.num_edges) % 2},
+        graphs={"split": torch.tensor([0, 0, 1, 2]), "y": torch.zeros(4)},
+    )
+    return replace(Benchmark("small", graphs, "regression", "mae", 1, (1,), (2,)), **changes)
+
+
+def test_nodes_get_both_side_by_side() -> None:
+    found = with_structure(make(), random_walk=3, rings=(3, 5)).graphs
+    whole = found.graph
+    assert torch.equal(found.nodes["structure"][:, :3], return_probabilities(whole, 3))
+    assert torch.equal(found.nodes["structure"][:, 3:], ring_counts(whole, (3, 5)).nodes.float())
+
+
+def test_kinds_are_those_of_the_training_graphs() -> None:
+    found = with_structure(make(), rings=(3, 5))
+    assert found.structure is not None
+    assert found.structure.kinds is not None
+    rows = found.structure.kinds.attributes
+    assert sorted(rows.tolist()) == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
+    kind, given = found.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"]
+    assert torch.equal(rows[kind][:, 0], given)  # edges of the clique too, whose triangles nobody had seen
+    assert torch.equal(rows[kind][:10, 2], torch.ones(10, dtype=torch.long))
+
+
+def test_the_scale_is_that_of_the_training_graphs() -> None:
+    found = with_structure(make(), random_walk=4)
+    assert found.structure is not None
+    values = found.graphs.nodes["structure"][:8]
+    torch.testing.assert_close((values * found.structure.scale + found.structure.offset).mean(dim=0), torch.zeros(4))
+    assert found.graphs.edges["edge_attr"] is not None
+    assert found.structure.kinds is None
+
+
+def test_edges_with_numbers_get_more_of_them_and_edges_without_features_get_kinds() -> None:
+    benchmark = make(edge_sizes=None)
+    numbers = benchmark.graphs.with_values(edges={"edge_attr": torch.rand(benchmark.graphs.num_edges)})
+    found = with_structure(replace(benchmark, graphs=numbers), rings=(3, 5))
+    assert found.graphs.edges["edge_attr"].shape == (numbers.num_edges, 3)
+    assert found.structure is not None
+    assert found.structure.kinds is None
+    bare = with_structure(replace(benchmark, graphs=replace(numbers, edges={})), rings=(3, 5))
+    assert bare.structure is not None
+    assert bare.structure.kinds is not None
+    assert bare.structure.kinds.attributes.tolist() == [[0, 1], [0, 0]]
+
+
+def test_nothing_is_added_unless_asked_for_and_nothing_twice() -> None:
+    benchmark = make()
+    assert with_structure(benchmark) is benchmark
+    with pytest.raises(ValueError, match="small: expected graphs without structural numbers, got some with 2 steps"):
+        with_structure(with_structure(benchmark, random_walk=2), random_walk=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "file", "kinds", "changed"), [("zinc", ZINC, 45, 12), ("molhiv", MOLHIV, 64, 6400)])
+def test_few_kinds_suffice_for_molecules(name: str, file: Path, kinds: int, changed: int) -> None:
+    if not file.exists():
+        pytest.skip(f"{file} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+    sizes = tuple(range(3, 9))
+    before = load_benchmark(name, file)
+    after = with_structure(before, rings=sizes)
+    assert after.structure is not None
+    assert after.structure.kinds is not None
+    assert len(after.structure.kinds) == kinds
+    rows = after.structure.kinds.attributes[after.graphs.edges["edge_attr"]]
+    given = before.graphs.edges["edge_attr"].reshape(len(rows), -1)
+    wanted = torch.cat([given, ring_counts(before.graphs.graph, sizes).edges], dim=1)
+    assert int((rows != wanted).any(dim=1).sum()) <= changed

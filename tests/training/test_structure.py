@@ -1,0 +1,80 @@
+"""Structural numbers in experiments: from the settings into the network."""
+
+import pytest
+import torch
+
+from dgn.data.structure import with_structure
+from dgn.nn import KindEncoder
+from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
+from dgn.training.evaluate import predict
+from dgn.training.experiment import load_experiment
+from dgn.training.loop import train
+from dgn.training.material import prepare
+from dgn.training.settings import DataSettings, NetworkSettings
+from tests.training.small import make_benchmark, make_experiment
+
+DATA = {"random_walk": 4, "rings": [3, 4, 5, 6]}
+NETWORK = {"message": "complex", "edge_dim": 3}
+
+
+def test_a_network_with_structural_numbers_learns() -> None:
+    benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
+    experiment = make_experiment(data=DATA, network=NETWORK, training={"epochs": 8})
+    (result,) = train(experiment, benchmark, seeds=[1], device="cpu")
+    losses = [epoch["train_loss"] for epoch in result.history]
+    assert losses[-1] < losses[0]
+
+
+def test_graphs_without_the_numbers_or_with_others_are_refused() -> None:
+    experiment = make_experiment(data=DATA)
+    with pytest.raises(ValueError, match=r"random_walk 4 and rings \[3, 4, 5, 6\], got 0 and \[\]"):
+        prepare(experiment, make_benchmark(), torch.device("cpu"))
+    with pytest.raises(ValueError, match=r"random_walk 0 and rings \[\], got 4 and \[3\]"):
+        prepare(make_experiment(), with_structure(make_benchmark(), 4, (3,)), torch.device("cpu"))
+
+
+def test_batches_give_what_the_graphs_give_alone() -> None:
+    benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
+    experiment = make_experiment(data=DATA, network={**NETWORK, "aggregators": ["mean", "max"]})
+    material = prepare(experiment, benchmark, torch.device("cpu"))
+    network = build_network(experiment.network, benchmark, material.delta).eval()
+    test = (benchmark.graphs.graphs["split"] == 2).nonzero()[:, 0]
+    alone = torch.cat([network(benchmark.graphs[int(number)]) for number in test])
+    together = [predict(network, batch)[batch.real_graphs[:, 0] > 0] for batch in material.splits["test"].batches]
+    torch.testing.assert_close(torch.cat(together), alone)
+
+
+def test_the_number_of_kinds_costs_no_parameters() -> None:
+    benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
+    experiment = make_experiment(data=DATA, network=NETWORK)
+    network = build_network(experiment.network, benchmark, 1.0)
+    assert isinstance(network.edge_encoder, KindEncoder)
+    bare = build_network(experiment.network, make_benchmark(), 1.0)
+    added = (4 + 4) * experiment.network.hidden + 4 * 3
+    assert count_parameters(network) == count_parameters(bare) + added
+
+
+@pytest.mark.parametrize("name", ["zinc", "cifar10", "pattern"])
+def test_what_is_known_without_the_graphs_is_enough_to_count(name: str) -> None:
+    settings = NetworkSettings(hidden=8, aggregators=("mean",), message="complex", edge_dim=3)
+    data = DataSettings(dataset=name, random_walk=4, rings=(3, 4))
+    bare = {"zinc": 4 * 3, "cifar10": 1 * 3 + 3, "pattern": 0}[name]
+    encoder = build_for_inputs(settings, inputs_for(data)).edge_encoder
+    assert encoder is not None
+    assert count_parameters(encoder) == bare + 2 * 3
+
+
+@pytest.mark.parametrize("rings", [[2], [5, 5]])
+def test_sizes_of_rings_are_checked(rings: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"data.rings: expected different numbers from 3"):
+        make_experiment(data={"rings": rings})
+
+
+@pytest.mark.parametrize(("name", "budget"), [("zinc/plus", 100_000), ("zinc/plus-500k", 500_000)])
+def test_networks_beyond_the_paper_keep_to_their_budget_with_and_without_directions(name: str, budget: int) -> None:
+    sizes = []
+    for change in ([], ["network.aggregators=[sum, mean, max, min]"]):
+        experiment = load_experiment(name, change)
+        sizes.append(count_parameters(build_for_inputs(experiment.network, inputs_for(experiment.data))))
+    assert sizes[0] == sizes[1]
+    assert 0.97 * budget < sizes[0] <= budget
