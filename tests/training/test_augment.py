@@ -13,7 +13,7 @@ from dgn.training.material import prepare
 from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
 
-AS_IT_IS = SimpleNamespace(compute_weights=lambda field, _: field)  # shows the field itself
+AS_IT_IS = SimpleNamespace(compute_weights=lambda field, *_: field)  # shows the field itself
 EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample": True}
 
 

@@ -1,0 +1,48 @@
+"""What an experiment reads of its graphs: groups of directions need the gaps between eigenvalues."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dgn.training.loop import train
+from dgn.training.material import prepare
+from tests.training.small import make_benchmark, make_experiment
+
+GROUPS = {"aggregators": ["mean", "dx1-group2", "av1-group2", "dx1"]}
+RESAMPLE = {"resample": True}
+
+
+def test_gaps_are_read_and_left_behind():
+    store = prepare(make_experiment(network=GROUPS), make_benchmark(), torch.device("cpu")).store
+    assert store.weights.edge.size(1) == 4  # two directions of a group, their average, and dx1
+    assert set(store.nodes) == {"x"}
+    kept = prepare(make_experiment(network=GROUPS, augmentation=RESAMPLE), make_benchmark(), torch.device("cpu")).store
+    assert set(kept.nodes) == {"x", "gap", "component"}
+
+
+def test_more_directions_are_found_where_a_group_needs_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("DGN_CACHE", str(tmp_path))
+    experiment = make_experiment(network={"aggregators": ["mean", "dx1-group"]})
+    assert experiment.num_directions == 3
+    assert prepare(experiment, make_benchmark(), torch.device("cpu")).store.weights.edge.size(1) == 3
+
+
+def test_training_does_not_see_the_basis(tmp_path):
+    """A network of groups learns the same whatever bases are drawn; one of directions does not."""
+    scores = {}
+    for kind, names in (("groups", ["mean", "dx1-group2", "av2-group2"]), ("directions", ["mean", "dx1", "av2"])):
+        for name, augmentation in (("plain", {}), ("drawn", RESAMPLE)):
+            experiment = make_experiment(network={"aggregators": names}, augmentation=augmentation)
+            (result,) = train(experiment, make_benchmark(), (0,), tmp_path / kind / name, "cpu")
+            scores[kind, name] = [row["train_loss"] for row in result.history]
+    assert scores["groups", "plain"] == pytest.approx(scores["groups", "drawn"], rel=1e-3)
+    assert scores["directions", "plain"] != pytest.approx(scores["directions", "drawn"], rel=1e-3)
+
+
+def test_coordinates_have_no_gaps():
+    benchmark = make_benchmark(coordinates=True)
+    nodes = {name: values for name, values in benchmark.graphs.nodes.items() if name != "gap"}
+    given = replace(benchmark, graphs=replace(benchmark.graphs, nodes=nodes))
+    with pytest.raises(ValueError, match="gap: expected shape"):
+        prepare(make_experiment(network=GROUPS), given, torch.device("cpu"))
