@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from dgn.data.structure import with_structure
+from dgn.data.structure_field import with_structure_field
 from dgn.nn import KindEncoder
 from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
 from dgn.training.evaluate import predict
@@ -78,3 +79,14 @@ def test_networks_beyond_the_paper_keep_to_their_budget_with_and_without_directi
         sizes.append(count_parameters(build_for_inputs(experiment.network, inputs_for(experiment.data))))
     assert sizes[0] == sizes[1]
     assert 0.97 * budget < sizes[0] <= budget
+
+
+@pytest.mark.parametrize("field", ["rings", "random_walk"])
+def test_structural_numbers_can_be_the_field(field: str) -> None:
+    benchmark = with_structure_field(with_structure(make_benchmark(), 4, (3, 4)), field, k=1)
+    experiment = make_experiment(data={"random_walk": 4, "rings": [3, 4], "field": field}, training={"epochs": 2})
+    material = prepare(experiment, benchmark, torch.device("cpu"))
+    assert bool((material.store.weights.edge != 0).any())
+    train(experiment, benchmark, seeds=[1], device="cpu")
+    with pytest.raises(ValueError, match=f"expected graphs with directions from eigenvectors, got some from {field}"):
+        prepare(make_experiment(data={"random_walk": 4, "rings": [3, 4]}), benchmark, torch.device("cpu"))

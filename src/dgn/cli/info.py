@@ -75,8 +75,12 @@ def _data(experiment: "Experiment") -> str:
 
     task, directions = TASKS[experiment.data.dataset], experiment.num_directions
     field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
-    kind = "coordinates" if task.coordinates else "eigenvectors"
-    return f"{experiment.data.dataset}: {task.objective}, {field}{f' ({kind})' if directions else ''}"
+    kind = "coordinates" if task.coordinates else experiment.data.field
+    parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
+    walk, rings = experiment.data.random_walk, experiment.data.rings
+    parts += [f"random walks of up to {walk} steps"] if walk else []
+    parts += [f"rings of {', '.join(map(str, rings))}"] if rings else []
+    return ", ".join(parts)
 
 
 def _layers(experiment: "Experiment") -> str:

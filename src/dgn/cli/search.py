@@ -124,7 +124,14 @@ class Graphs:
         from dgn.training.load import load_graphs
 
         data = experiment.data
-        key = (data.dataset, str(data.path), str(data.normalization), str(data.random_walk), str(data.rings))
+        key = (
+            data.dataset,
+            str(data.path),
+            str(data.normalization),
+            str(data.random_walk),
+            str(data.rings),
+            data.field,
+        )
         if self.benchmark is None or key != self.key or self.directions < experiment.num_directions:
             self.benchmark = load_graphs(experiment, True)
             self.directions, self.key = experiment.num_directions, key

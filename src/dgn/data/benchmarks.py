@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -15,6 +16,7 @@ from dgn.graph.checks import check_option
 from dgn.spectral.laplacian import Normalization
 from dgn.structure import Structure
 
+FieldSource = Literal["eigenvectors", "rings", "random_walk"]
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
 
@@ -27,7 +29,7 @@ class Benchmark:
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given and no eigenvectors are needed. ``note`` says what was read, where it is not the official data.
     ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the structural numbers that
-    nodes and edges have (:func:`dgn.data.structure.with_structure`).
+    nodes and edges have (:func:`dgn.data.structure.with_structure`), and ``field`` where the directions come from.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Benchmark:
     note: str = ""
     fraction: float = 1.0
     structure: Structure | None = None
+    field: FieldSource = "eigenvectors"
 
 
 @dataclass(frozen=True)

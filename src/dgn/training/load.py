@@ -2,6 +2,7 @@
 
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
 from dgn.data.structure import with_structure
+from dgn.data.structure_field import with_structure_field
 from dgn.training.experiment import Experiment
 
 
@@ -16,6 +17,7 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     """
     data = experiment.data
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
-    if experiment.num_directions:
+    if experiment.num_directions and data.field == "eigenvectors":
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
-    return with_structure(with_fraction(benchmark, data.train_fraction), data.random_walk, data.rings)
+    benchmark = with_structure(with_fraction(benchmark, data.train_fraction), data.random_walk, data.rings)
+    return with_structure_field(benchmark, data.field, experiment.num_directions)

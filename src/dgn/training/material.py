@@ -89,12 +89,17 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
             f"data: expected graphs with random_walk {wanted[0]} and rings {list(wanted[1])}, got {given[0]} and "
             f"{list(given[1])}; add them with dgn.data.structure.with_structure, or load with load_graphs"
         )
+    if experiment.data.field != benchmark.field:
+        raise ValueError(
+            f"data.field: expected graphs with directions from {experiment.data.field}, got some from "
+            f"{benchmark.field}; load them with load_graphs"
+        )
 
 
 def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
     """The graphs with as many directions as the experiment asks for; computed once, then read from the cache."""
     graphs, wanted = benchmark.graphs, experiment.num_directions
-    if benchmark.coordinates or not wanted:
+    if benchmark.coordinates or not wanted or benchmark.field != "eigenvectors":
         return graphs
     if "field" in graphs.edges and graphs.edges["field"].size(1) >= wanted:
         return graphs

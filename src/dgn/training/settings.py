@@ -23,6 +23,9 @@ class DataSettings:
         "add return probabilities of random walks of up to so many steps to the input", 0, least=0
     )
     rings: tuple[int, ...] = setting("add numbers of rings of these sizes to the input of nodes and edges", ())
+    field: Literal["eigenvectors", "rings", "random_walk"] = setting(
+        "whose gradients are the directions; coordinates take the place of eigenvectors", "eigenvectors"
+    )
     train_fraction: float = setting("train on the first part of the training graphs", 1.0, above=0, most=1)
 
     def __post_init__(self) -> None:
