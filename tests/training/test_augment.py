@@ -47,6 +47,16 @@ def test_reflection_flips_each_direction_of_each_graph_or_leaves_it(store):
     assert 4 < (flips[:, 0] ^ flips[:, 1]).sum() < 36  # one draw for each direction
 
 
+def test_directions_are_left_out_graph_by_graph(store):
+    field, found = store.edges["field"], augmented(store, drop=0.4)
+    assert ((found == field) | (found == 0)).all()
+    lost = torch.zeros(40, 2).index_add(0, of_edge(store), ((found == 0) & (field != 0)).float()) > 0
+    kept = torch.zeros(40, 2).index_add(0, of_edge(store), (found != 0).float()) > 0
+    assert not (lost & kept).any()  # all of a graph or nothing
+    assert 16 < lost.sum() < 48
+    assert (lost[:, 0] ^ lost[:, 1]).any()
+
+
 def test_rotation_turns_unit_rows_by_one_angle_for_each_graph(store):
     field, graph = store.edges["field"], store.graph
     plain = field / row_sums(store, field**2).sqrt()[graph.target].clamp(min=1e-12)

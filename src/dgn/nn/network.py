@@ -11,6 +11,7 @@ from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
+from dgn.nn.dropout import DropPath
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.feed_forward import FeedForward
@@ -34,6 +35,7 @@ class DGN(nn.Module):
         size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
         structure: maps structural numbers to ``hidden`` channels, which are added to the input.
+        drop_path: in training, the share of graphs that skip a layer, drawn for each.
         readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -73,6 +75,7 @@ class DGN(nn.Module):
         initialization: Literal["pytorch", "authors"] = "pytorch",
         backend: Backend = "auto",
         feed_forward: int = 0,
+        drop_path: float = 0.0,
         structure: StructureEncoder | None = None,
     ) -> None:
         super().__init__()
@@ -93,6 +96,7 @@ class DGN(nn.Module):
             self.layers.append(DGNLayer(conv, dropout, batch_norm, residual))
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1) if feed_forward else []
         self.feed_forwards = nn.ModuleList([FeedForward(width, feed_forward, dropout) for width in widths])
+        self.path = DropPath(drop_path)
         between = num_layers - 1 if virtual_node else 0
         self.virtual_nodes = nn.ModuleList([VirtualNode(hidden, dropout) for _ in range(between)])
         read = 2 * last if readout == "directional" else last
@@ -146,9 +150,10 @@ class DGN(nn.Module):
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         real_graphs = None if state is None else _filled(graph, h, real)
         for number, layer in enumerate(self.layers):
-            h = layer(h, graph, weights, edges, size, real)
+            before, h = h, layer(h, graph, weights, edges, size, real)
             if self.feed_forwards:
                 h = self.feed_forwards[number](h, real)
+            h = self.path.skip(before, h, graph)
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The field of an epoch: as it is, or in another basis, reflected, rotated and distorted, graph by graph."""
+"""The field of an epoch: as it is, or in another basis, reflected, rotated, distorted and left out, graph by graph."""
 
 import math
 
@@ -20,7 +20,8 @@ def is_active(settings: AugmentationSettings) -> bool:
 def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Weights:
     """The weights of all graphs for one epoch of training; every graph draws for itself.
 
-    The field is taken in another basis of each repeated eigenspace, reflected, rotated and distorted, in this order.
+    The field is taken in another basis of each repeated eigenspace, reflected, rotated, distorted, and directions are
+    left out, in this order.
     The same state of the generator gives the same weights, whatever the batches are.
     """
     field, graph = store.edges["field"], store.graph
@@ -42,6 +43,9 @@ def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, gene
         field = torch.cat([torch.stack(turned, dim=1), field[:, 2:]], dim=1)
     if settings.distortion:
         field = distort(field, graph, settings.distortion, generator=generator)
+    if settings.drop:
+        draw = torch.rand(graph.num_graphs, field.size(1), generator=generator, device=field.device)
+        field = torch.where((draw < settings.drop)[graph.batch[graph.target]], 0, field)
     return plan.compute_weights(field, graph, store.nodes.get("gap"))
 
 

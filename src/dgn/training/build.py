@@ -111,6 +111,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         settings.readout,
         settings.initialization,
         feed_forward=settings.feed_forward,
+        drop_path=settings.drop_path,
         structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 

@@ -50,6 +50,7 @@ class NetworkSettings:
     towers: int = setting("split the channels into so many parts", 1, least=1)
     readout: Literal["mean", "sum", "max", "directional", "nodes"] = setting("from nodes to graphs", "mean")
     dropout: float = setting("share of features set to 0 in training", 0.0, least=0, below=1)
+    drop_path: float = setting("share of graphs that skip a layer in training", 0.0, least=0, below=1)
     batch_norm: bool = setting("normalise over the batch after each layer", True)
     residual: bool = setting("add the input of a layer to its output", True)
     size_norm: bool = setting("multiply by 1 / sqrt(nodes of the graph) before each batch norm", True)
@@ -130,6 +131,7 @@ class AugmentationSettings:
     reflection: bool = setting("flip the sign of each direction of each graph at random", False)
     rotation: float = setting("turn the first two directions by up to so many degrees", 0.0, least=0, most=180)
     distortion: float = setting("noise of so many mean absolute values of the field", 0.0, least=0)
+    drop: float = setting("share of directions that are left out, each of each graph at random", 0.0, least=0, most=1)
     resample: bool = setting("draw another basis of each repeated eigenspace", False)
 
     def __post_init__(self) -> None:
