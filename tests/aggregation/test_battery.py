@@ -72,7 +72,7 @@ def test_any_number_of_directions(kernel, directions, make_case, assert_defined)
 def test_half_precision(kernel, dtype, make_case, assert_defined):
     if not kernel.half_precision:
         pytest.skip("the CPU kernel has float32 and float64; the reference serves the rest")
-    names = ["mean", "sum", "max", "min", "std", "var", "av1", "dx2-signed"]
+    names = ["mean", "sum", "max", "min", "std", "var", "av1", "dx2-signed", "dx1-group2"]
     assert_defined(make_case(names, complete(4)), kernel, dtype, torch.float32)
 
 

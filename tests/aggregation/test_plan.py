@@ -52,6 +52,11 @@ def test_a_derivative_along_a_group_has_a_sum_for_each_direction():
     assert (plan.has_groups, plan.needs_gap) == (False, True)
 
 
+def test_norms_of_half_precision_do_not_overflow():
+    sums = torch.full((2, 3, 4), 300.0, dtype=torch.float16)  # the largest number is 65504, below 300 squared
+    assert make_plan(["dx1-group3"]).join(sums).tolist() == [[[519.5] * 4]] * 2
+
+
 @pytest.mark.parametrize("gap", [None, torch.zeros(4, 2), torch.zeros(6, 3), torch.zeros(3)])
 def test_a_group_needs_the_gaps_of_its_directions(gap):
     with pytest.raises(ValueError, match=r"gap: expected shape \[4, K\].*AddDirections adds them"):

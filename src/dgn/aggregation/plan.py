@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dgn.aggregation.names import Directional, parse
 from dgn.fields import backward_field, forward_field
+from dgn.fields.calculus import power_norm
 from dgn.fields.shaping import hardened
 from dgn.graph import Graph
 from dgn.operators.groups import check_group, group_field
@@ -86,8 +87,7 @@ class Plan:
         if not self.has_groups:
             return sums
         parts = torch.split(sums, list(self.spans), dim=1)
-        whole = [p if p.size(1) == 1 else torch.linalg.vector_norm(p, dim=1, keepdim=True) for p in parts]
-        return torch.cat(whole, dim=1)
+        return torch.cat([part if part.size(1) == 1 else _norm(part) for part in parts], dim=1)
 
     def compute_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None = None) -> Weights:
         """The weights of a field on a graph: computed once, used by every layer.
@@ -154,6 +154,12 @@ def _make_plan(names: tuple[str, ...]) -> Plan:
     num_directions = max((weight.num_directions for weight in weights), default=0)
     has_self = any(weight.kind == "dx" for weight in weights)
     return Plan(names, tuple(map(int, codes)), tuple(columns), weights, num_directions, has_self, spans)
+
+
+def _norm(sums: Tensor) -> Tensor:
+    """The norm over the middle one of three dimensions; squares of half precision would overflow."""
+    wide = sums.to(torch.promote_types(sums.dtype, torch.float32))
+    return power_norm(wide.square().sum(dim=1, keepdim=True), 2).to(sums.dtype)
 
 
 def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:
