@@ -34,6 +34,12 @@ def test_nodes_get_both_side_by_side() -> None:
     assert torch.equal(found.nodes["structure"][:, 3:], ring_counts(whole, (3, 5)).nodes.float())
 
 
+def test_packed_graphs_are_taken_side_by_side() -> None:
+    graphs = make().graphs
+    assert torch.equal(return_probabilities(graphs, 3), return_probabilities(graphs.graph, 3))
+    assert torch.equal(ring_counts(graphs).edges, ring_counts(graphs.graph).edges)
+
+
 def test_kinds_are_those_of_the_training_graphs() -> None:
     found = with_structure(make(), rings=(3, 5))
     assert found.structure is not None

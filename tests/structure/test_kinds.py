@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from dgn.nn import gpu_whole
 from dgn.structure import Kinds
+from dgn.structure.kinds import MOST_KINDS
 
 SEEN = torch.tensor([[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 2], [0, 1, 2], [0, 1, 0], [2, 0, 1]])
 
@@ -54,3 +56,7 @@ def test_what_cannot_be_is_refused() -> None:
         kinds.number(torch.tensor([[1, 0]]))
     with pytest.raises(ValueError, match="fewer than 2\\^63 combinations"):
         Kinds.find(torch.zeros(1, 25, dtype=torch.long), (3,))
+
+
+def test_there_are_no_more_kinds_than_a_layer_on_a_gpu_takes() -> None:
+    assert MOST_KINDS <= gpu_whole.MOST_KINDS

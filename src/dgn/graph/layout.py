@@ -169,9 +169,9 @@ def as_graph(
 ) -> Graph:
     """Check a graph once and wrap it; a ``Graph`` passes through.
 
-    ``edge_index`` is a tensor ``[2, E]``, a ``Graph``, or a PyG ``Data`` or ``Batch``, whose ``num_nodes`` and
-    ``batch`` are then used. ``num_nodes`` defaults to one more than the highest node that has an edge, and
-    ``num_graphs`` to one more than the highest number in ``batch``.
+    ``edge_index`` is a tensor ``[2, E]``, a ``Graph``, a PyG ``Data`` or ``Batch``, whose ``num_nodes`` and ``batch``
+    are then used, or packed graphs, which are taken side by side. ``num_nodes`` defaults to one more than the highest
+    node that has an edge, and ``num_graphs`` to one more than the highest number in ``batch``.
 
     >>> import torch
     >>> as_graph(torch.tensor([[0], [3]])).num_nodes
@@ -185,6 +185,9 @@ def as_graph(
         return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
     if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
         data = edge_index
+        whole = getattr(data, "graph", None)  # packed graphs count the nodes of each one from 0
+        if isinstance(whole, Graph):
+            return as_graph(whole, num_nodes, batch, num_graphs)
         batch = getattr(data, "batch", None) if batch is None else batch
         return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
     edge_index, num_nodes = check_edge_index(edge_index, num_nodes)

@@ -50,7 +50,8 @@ def ring_counts(
     from a single node, dense graphs are refused; molecules need a few hundred. Needs Numba.
 
     Shapes:
-        ``edge_index`` [2, E], a ``Graph`` or a PyG ``Data``; returns ``nodes`` [N, S] and ``edges`` [E, S].
+        ``edge_index`` [2, E], a ``Graph``, a PyG ``Data`` or ``PackedGraphs``; returns ``nodes`` [N, S] and ``edges``
+        [E, S].
 
     >>> square = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])  # with a diagonal
     >>> ring_counts(square, sizes=[3, 4]).nodes.tolist(), ring_counts(square, sizes=[3, 4]).edges.tolist()

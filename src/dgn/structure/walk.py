@@ -29,7 +29,7 @@ def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None
     by one. Computed in float64, without rounding to float32 on the way. Needs Numba.
 
     Shapes:
-        ``edge_index`` [2, E], a ``Graph`` or a PyG ``Data``; returns [N, steps] float32.
+        ``edge_index`` [2, E], a ``Graph``, a PyG ``Data`` or ``PackedGraphs``; returns [N, steps] float32.
 
     >>> return_probabilities(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), steps=4).tolist()
     [[0.0, 0.5, 0.0, 0.5], [0.0, 1.0, 0.0, 1.0], [0.0, 0.5, 0.0, 0.5]]
