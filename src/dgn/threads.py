@@ -1,30 +1,66 @@
 """Threads for compiled kernels that release the interpreter lock."""
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 
 import torch
 
+PIECES = 2  # per thread
+
+_KERNEL_THREADS: ContextVar[int | None] = ContextVar("kernel threads", default=None)
+
 
 def for_chunks(work: Callable[[int, int], object], total: int, smallest: int) -> None:
     """Call ``work(begin, end)`` on consecutive pieces of ``range(total)``, in as many threads as PyTorch uses.
 
-    A piece has at least ``smallest`` items. Pieces must not depend on each other; there are a few per thread, so that
-    uneven ones even out. Our own threads instead of an OpenMP team: a second team beside PyTorch's would spin against
-    it for the same cores.
+    A piece has at least ``smallest`` items. Pieces must not depend on each other; there are a few per thread, taken as
+    threads come free, so that uneven ones even out. The calling thread works too. Our own threads instead of an OpenMP
+    team: a second team beside PyTorch's would spin against it for the same cores.
     """
-    threads = torch.get_num_threads()
-    pieces = min(4 * threads, total // max(smallest, 1))
+    threads = _KERNEL_THREADS.get() or torch.get_num_threads()
+    pieces = min(PIECES * threads, total // max(smallest, 1))
     if threads == 1 or pieces <= 1:
         work(0, total)
         return
-    bounds = [piece * total // pieces for piece in range(pieces + 1)]
-    pool = _pool(os.getpid(), threads)
-    for done in [pool.submit(work, begin, end) for begin, end in pairwise(bounds)]:
+    left = pairwise(piece * total // pieces for piece in range(pieces + 1))  # taken one by one, under the lock
+
+    def run() -> None:
+        for begin, end in left:
+            work(begin, end)
+
+    pool = _pool(os.getpid(), threads - 1)
+    others = [pool.submit(run) for _ in range(min(threads, pieces) - 1)]
+    try:
+        run()
+    finally:
+        wait(others)
+    for done in others:
         done.result()
+
+
+@contextmanager
+def kernels_alone() -> Iterator[None]:
+    """While it lasts, PyTorch's own operations take one thread, and kernels here all that it had.
+
+    Where the kernels do nearly all of the work, what is left is small, and waking a second thread for it takes longer
+    than doing it.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        yield
+        return
+    token = _KERNEL_THREADS.set(threads)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        _KERNEL_THREADS.reset(token)
 
 
 @cache

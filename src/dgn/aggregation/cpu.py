@@ -12,7 +12,7 @@ from dgn.aggregation.cpu_forward import aggregate_nodes
 from dgn.aggregation.lanes import WIDTH
 from dgn.threads import for_chunks
 
-SMALLEST = 1 << 19  # numbers of messages in a piece of work: below, handing it to a thread takes as long as doing it
+SMALLEST = 1 << 17  # numbers of messages in a piece of work: below, handing it to a thread takes as long as doing it
 ROWS = 1024  # that are summed by kind in one go, whatever the number of threads
 
 

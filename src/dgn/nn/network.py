@@ -1,6 +1,7 @@
 """The directional graph network: embedding, layers, readout, head."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
@@ -157,6 +158,11 @@ class DGN(nn.Module):
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
+
+    def is_whole(self, device: torch.device) -> bool:
+        """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
+        ours = device.type == "cpu" and find_spec("numba") is not None and not self.virtual_nodes
+        return ours and not self.feed_forwards and all(layer.is_plain() for layer in self.layers)  # type: ignore[operator]
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Tensor | EdgeTable | None:
         """Edge features for the layers; edges of a network without edge features are not looked at."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from dgn.data.store import Store
 from dgn.nn import DGN
 from dgn.nn.aside import aside
 from dgn.nn.dropout import draw_from
+from dgn.threads import kernels_alone
 from dgn.training.augment import epoch_weights, is_active
 from dgn.training.evaluate import Split, predict, target_of
 from dgn.training.experiment import Experiment
@@ -151,6 +153,10 @@ class Member:
         return numerator / denominator if denominator else 0.0
 
     def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
+        with kernels_alone() if self.network.is_whole(self.device) else nullcontext():
+            self._take_step(row)
+
+    def _take_step(self, row: Tensor) -> None:
         assert self.words.batches is not None
         self.optimizer.zero_grad(set_to_none=True)
         with aside(self.side):
