@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from dgn.graph import as_graph
-from dgn.nn.dropout import DropPath, Dropout, draw_from, draw_kept
+from dgn.nn.dropout import Dropout, DropPath, draw_from, draw_kept
 
 X = torch.rand(200, 50) + 1
 
