@@ -1,19 +1,12 @@
 """Sums of rows by kernels, against plain PyTorch: of neighbouring rows, and of rows of one kind."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
+from tests.interpreter import DEVICE, check_in_interpreter, somewhere
+
 pytest.importorskip("triton")
 
-interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if interpreted else "cuda"
-somewhere = pytest.mark.skipif(
-    not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter"
-)
 KINDS = [(200, 5, 3), (64, 1, 70), (1, 28, 16), (130, 32, 65), (0, 4, 8), (90, 40, 5)]
 SIZES = [[3, 0, 17, 1, 40], [0], [0, 0, 5], [16], [1] * 30]
 
@@ -62,9 +55,4 @@ def test_kernel_neighbouring_rows_and_their_gradient(sizes, channels, mean):
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    if interpreted or torch.cuda.is_available():
-        pytest.skip("they ran above")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "kernel_"]
-    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert f"{4 * len(KINDS) + 6 * len(SIZES)} passed" in found.stdout
+    check_in_interpreter(__file__, "kernel_", 4 * len(KINDS) + 6 * len(SIZES))

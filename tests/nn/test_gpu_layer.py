@@ -1,9 +1,6 @@
 """A whole layer on the GPU: the kernels against plain PyTorch in double precision, forward and backward."""
 
 import itertools
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -15,9 +12,8 @@ from dgn.nn.edges import EdgeTable
 from dgn.nn.layer import DGNLayer
 from dgn.nn.tail import finish
 from dgn.testing import random_graph
+from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
-interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if interpreted else "cuda"
 NODES = 80
 SHAPES = [  # message, kinds of edges (-1: numbers), derivative, in, out, scalers, towers
     ("simple", 0, "paper", 6, 6, 1, 1),
@@ -81,7 +77,7 @@ def by_definition(layer, x, graph, weights, edges, size, real):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter")
+@somewhere
 @pytest.mark.parametrize(("shape", "parts"), CASES)
 def test_the_layer_equals_its_definition(shape, parts):
     got, expected = run(whole, torch.float32, shape, parts), run(by_definition, torch.float64, shape, parts)
@@ -94,10 +90,4 @@ def test_the_layer_equals_its_definition(shape, parts):
 
 @pytest.mark.slow
 def test_the_layer_in_the_interpreter():
-    pytest.importorskip("triton")
-    if interpreted or torch.cuda.is_available():
-        pytest.skip("it ran above")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "definition"]
-    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert f"{len(CASES)} passed" in found.stdout
+    check_in_interpreter(__file__, "definition", len(CASES))

@@ -1,21 +1,16 @@
 """The readout's perceptron: one kernel against plain PyTorch in double precision."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from dgn.nn.head import Head
+from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
-interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if interpreted else "cuda"
 CASES = [(3, 8, 8, 1), (130, 45, 45, 1), (40, 90, 45, 12)]  # the second in more than one part
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter")
+@somewhere
 @pytest.mark.parametrize(("rows", "channels", "width", "targets"), CASES)
 def test_the_kernel_equals_the_definition(rows, channels, width, targets):
     torch.manual_seed(rows)
@@ -35,10 +30,4 @@ def test_the_kernel_equals_the_definition(rows, channels, width, targets):
 
 @pytest.mark.slow
 def test_the_kernel_in_the_interpreter():
-    pytest.importorskip("triton")
-    if interpreted or torch.cuda.is_available():
-        pytest.skip("it ran above")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "definition"]
-    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert f"{len(CASES)} passed" in found.stdout
+    check_in_interpreter(__file__, "definition", len(CASES))

@@ -1,9 +1,6 @@
 """The end of a layer: the kernels against plain PyTorch, forward and backward, with and without each part."""
 
 import itertools
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -12,9 +9,8 @@ from dgn.nn.dropout import Dropout
 from dgn.nn.norm import BatchNorm
 from dgn.nn.products import Products
 from dgn.nn.tail import finish, finish_fused
+from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
-interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if interpreted else "cuda"
 CASES = [
     (rows, towers, scalers, parts)
     for (rows, towers, scalers), parts in itertools.product(
@@ -65,7 +61,7 @@ def by_definition(products, norm, dropout, size, real, residual, relu):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or Triton's interpreter")
+@somewhere
 @pytest.mark.parametrize(("rows", "towers", "scalers", "parts"), CASES)
 def test_the_kernels_equal_the_definition(rows, towers, scalers, parts):
     got = run(finish_fused, torch.float32, rows, towers, scalers, parts)
@@ -79,10 +75,4 @@ def test_the_kernels_equal_the_definition(rows, towers, scalers, parts):
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    pytest.importorskip("triton")
-    if interpreted or torch.cuda.is_available():
-        pytest.skip("they ran above")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "definition"]
-    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert f"{len(CASES)} passed" in found.stdout
+    check_in_interpreter(__file__, "definition", len(CASES))

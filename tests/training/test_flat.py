@@ -1,18 +1,11 @@
 """Adam over all parameters at once, and losses by one kernel, against PyTorch's own and the objectives."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from dgn.training.flat import FlatAdam, entry_gradient
 from dgn.training.objectives import make_objective
-
-interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if interpreted else "cuda"
-here = pytest.mark.skipif(not interpreted and not torch.cuda.is_available(), reason="needs CUDA or the interpreter")
+from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
 
 def two_networks():
@@ -24,7 +17,7 @@ def two_networks():
 
 
 @pytest.mark.gpu
-@here
+@somewhere
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_flat_adam_moves_as_pytorchs(decay):
     ours, theirs = two_networks()
@@ -48,7 +41,7 @@ def test_flat_adam_moves_as_pytorchs(decay):
 
 
 @pytest.mark.gpu
-@here
+@somewhere
 @pytest.mark.parametrize("name", ["regression", "multi-label"])
 @pytest.mark.parametrize(("rows", "targets"), [(5, 1), (129, 12)])
 def test_losses_by_one_kernel_equal_the_objective(name, rows, targets):
@@ -69,7 +62,7 @@ def test_losses_by_one_kernel_equal_the_objective(name, rows, targets):
 
 
 @pytest.mark.gpu
-@here
+@somewhere
 def test_a_batch_without_labels_has_no_gradient():
     terms = torch.zeros(2, device=DEVICE)
     nothing = torch.full((3, 1), torch.nan, device=DEVICE)
@@ -80,10 +73,4 @@ def test_a_batch_without_labels_has_no_gradient():
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    pytest.importorskip("triton")
-    if interpreted or torch.cuda.is_available():
-        pytest.skip("they ran above")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "not interpreter"]
-    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert "7 passed" in found.stdout
+    check_in_interpreter(__file__, "not interpreter", 7)
