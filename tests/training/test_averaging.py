@@ -13,12 +13,12 @@ DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_cuda])]
 
 
 def test_the_average_follows_the_weights():
-    weight, expected = torch.tensor([2.0, 4.0]), torch.tensor([2.0, 4.0])
+    weight, expected = torch.tensor([2.0, 4.0]), torch.tensor([7.0, 7.0])  # where it begins is forgotten at once
     averaging = Averaging([weight], 0.8)
-    for step in range(5):
+    for step in range(12):
         weight.add_(step)
         averaging.step()
-        expected = 0.8 * expected + 0.2 * weight
+        expected = expected + max(0.2, 1 / (step + 1)) * (weight - expected)
     before = weight.clone()
     with averaging.in_place():
         torch.testing.assert_close(weight, expected)
@@ -42,7 +42,7 @@ def test_the_average_of_a_member_is_that_of_its_steps(device):
     for _ in member.train_epoch(numbers):
         steps += 1
         for name, parameter in member.network.named_parameters():
-            expected[name] = 0.9 * expected[name] + 0.1 * parameter.detach()
+            expected[name] = expected[name] + (parameter.detach() - expected[name]) / steps
     assert steps == 4
     for name, value in expected.items():
         torch.testing.assert_close(member.state.averages[f"average.{name}"], value, rtol=1e-5, atol=1e-6)

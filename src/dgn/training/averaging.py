@@ -8,30 +8,37 @@ from torch import Tensor
 
 
 class Averaging:
-    r"""An average over the last steps, :math:`\bar w \leftarrow \beta \bar w + (1 - \beta) w`, of all that it is given.
+    r"""An average over the last steps of all that it is given.
 
-    It begins with the first weights, which are forgotten after some :math:`1 / (1 - \beta)` steps. Nothing waits for
-    the device, and :meth:`step` can be captured in a CUDA graph.
+    .. math:: \bar w_t = \bar w_{t-1} + \max\Big(1 - \beta, \frac{1}{t}\Big) (w_t - \bar w_{t-1})
+
+    It is the mean of all steps up to :math:`1 / (1 - \beta)` of them, and forgets by the factor :math:`\beta` from then
+    on. Nothing waits for the device, and :meth:`step` can be captured in a CUDA graph.
 
     >>> weight = torch.zeros(1)
     >>> averaging = Averaging([weight], 0.9)
-    >>> _ = weight.fill_(1.0)
-    >>> averaging.step()
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = weight.fill_(value)
+    ...     averaging.step()
     >>> with averaging.in_place():
     ...     print(weight)
-    tensor([0.1000])
+    tensor([3.])
     >>> weight
-    tensor([1.])
+    tensor([6.])
     """
 
     def __init__(self, live: Sequence[Tensor], decay: float) -> None:
         self.live, self.decay = [tensor.detach() for tensor in live], decay
         self.shadow = [tensor.clone() for tensor in self.live]
+        self.steps = torch.zeros((), device=self.live[0].device)
 
     @torch.no_grad()
     def step(self) -> None:
         """Move the average towards the weights."""
-        torch._foreach_lerp_(self.shadow, self.live, 1 - self.decay)
+        self.steps += 1
+        away = torch._foreach_sub(self.live, self.shadow)
+        torch._foreach_mul_(away, self.steps.reciprocal().clamp(min=1 - self.decay))
+        torch._foreach_add_(self.shadow, away)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:

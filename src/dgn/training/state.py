@@ -32,6 +32,7 @@ class State:
         self.averages = {
             f"average.{name}": piece.view_as(like) for (name, like), piece in zip(named.items(), pieces, strict=True)
         }
+        self.averages["average steps"] = self.averaging.steps
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything by name: copies."""
