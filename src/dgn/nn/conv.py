@@ -141,9 +141,14 @@ class DGNConv(nn.Module):
         table, row = self._table(graph, edge_attr, x.dtype)
         return Messages(source, target, table, row, node)
 
+    @property
+    def may_be_whole(self) -> bool:
+        """Whether the convolution can be one function on the CPU: linear messages, one tower, no groups."""
+        return self.towers == 1 and not self.plan.has_groups and isinstance(self.message, MessageLinear)
+
     def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
-        """Whether the convolution is one function: linear messages on the CPU, one tower, few degrees."""
-        if self.towers > 1 or self.plan.has_groups or not isinstance(self.message, MessageLinear):
+        """Whether the convolution is one function: on the CPU, with few degrees."""
+        if not self.may_be_whole:
             return False
         few = self.scalers == ("identity",) or is_grouped(x, self.towers, len(self.scalers), graph)
         return few and is_whole(x, self.backend, graph, weights)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dgn.nn.aside import current_side, on
-from dgn.nn.gpu_products import Pair, precision, sum_of_products
+from dgn.nn.gpu_products import Pair, precision, sum_pairs
 from dgn.nn.head_kernels import head_backward, head_forward
 
 BLOCK_N = 16
@@ -41,7 +41,7 @@ class Head(torch.autograd.Function):
         )
         pairs = [Pair(grad1, x), Pair(grad2, hidden1), Pair(grad, hidden2)]
         with on(ctx.side, *(t for pair in pairs for t in pair)):
-            found = sum_of_products(pairs)
+            found = sum_pairs(pairs)
         return out, *(gradient for pair in found for gradient in pair)
 
 

@@ -47,7 +47,7 @@ class Pair(NamedTuple):
     right: Tensor
 
 
-def sum_of_products(pairs: Sequence[Pair]) -> list[Pair]:
+def sum_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     """The sums of several pairs over the same rows; rows are taken in parts, these are added in a fixed order."""
     rows = pairs[0].left.size(0)
     per_part = ROWS_PER_PART * triton.cdiv(rows, ROWS_PER_PART * MOST_PARTS)

@@ -16,7 +16,7 @@ from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
 from dgn.nn.linear import MessageLinear
 from dgn.nn.norm import BatchNorm
-from dgn.nn.tail import draw_kept, end_of_layer, is_fused
+from dgn.nn.tail import draw_mask, end_of_layer, is_fused
 
 WIDEST = 256  # channels up to which a layer is one function: beyond, the library's products are faster
 MOST_KINDS = 64  # of edges, for the same
@@ -61,7 +61,7 @@ def run_layer(
     elif edge_attr is not None:
         token, features = gather_beside(edge_attr, beside), edge_attr.detach()
     with on(beside.side):
-        kept = draw_kept(x.size(0), norm, dropout)
+        kept = draw_mask(x.size(0), norm, dropout)
     setting = Setting(
         conv.plan,
         graph,

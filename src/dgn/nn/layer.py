@@ -10,7 +10,6 @@ from dgn.nn.cpu_layer import End, is_whole, run_layer
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
-from dgn.nn.linear import MessageLinear
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import reset
 from dgn.nn.tail import finish
@@ -59,11 +58,6 @@ class DGNLayer(nn.Module):
         if self.mix is None:
             return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
         return self._mixed(x, finish(products, self.norm, self.dropout, size, real, relu=False))
-
-    def is_plain(self) -> bool:
-        """Whether it may be one function: linear messages, no towers, a norm."""
-        linear = self.conv.message is None or isinstance(self.conv.message, MessageLinear)
-        return linear and self.mix is None and self.norm is not None
 
     def _on_gpu(
         self,

@@ -161,8 +161,11 @@ class DGN(nn.Module):
 
     def is_whole(self, device: torch.device) -> bool:
         """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
-        ours = device.type == "cpu" and find_spec("numba") is not None and not self.virtual_nodes
-        return ours and not self.feed_forwards and all(layer.is_plain() for layer in self.layers)  # type: ignore[operator]
+        between = len(self.virtual_nodes) + len(self.feed_forwards)
+        if device.type != "cpu" or between or find_spec("numba") is None:
+            return False
+        layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
+        return all(layer.norm is not None and layer.conv.may_be_whole for layer in layers)
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Tensor | EdgeTable | None:
         """Edge features for the layers; edges of a network without edge features are not looked at."""

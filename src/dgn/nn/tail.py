@@ -66,12 +66,12 @@ def finish_fused(
     from dgn.nn.tail_function import Finish
 
     every, own, scale, bias = products
-    end = end_of_layer(norm, size, real, relu, draw_kept(every.size(0), norm, dropout), dropout.p)
+    end = end_of_layer(norm, size, real, relu, draw_mask(every.size(0), norm, dropout), dropout.p)
     out: Tensor = Finish.apply(every, own, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
     return out
 
 
-def draw_kept(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
+def draw_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
     """1 for what dropout keeps and 0 for the rest [N, out]; ``None`` where it does nothing."""
     if not dropout.training or dropout.p == 0:
         return None

@@ -71,6 +71,7 @@ class Member:
         self.device = fabric.device
         on_gpu = self.device.type == "cuda"
         self.captures = on_gpu and fabric.world_size == 1
+        self.alone = network.is_whole(self.device)
         self.side = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
         network.to(self.device)
         given = network.parameters(), self.settings.learning_rate, self.settings.weight_decay
@@ -153,7 +154,7 @@ class Member:
         return numerator / denominator if denominator else 0.0
 
     def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
-        with kernels_alone() if self.network.is_whole(self.device) else nullcontext():
+        with kernels_alone() if self.alone else nullcontext():
             self._take_step(row)
 
     def _take_step(self, row: Tensor) -> None:
