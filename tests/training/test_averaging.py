@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 
 from dgn.training.averaging import Averaging
-from dgn.training.loop import train
+from dgn.training.loop import own_stream, train
 from tests.training.small import make_benchmark, make_experiment
 from tests.training.test_member import epoch, make_member, needs_cuda
 
@@ -37,16 +37,17 @@ def test_weights_come_back_after_an_error():
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_average_of_a_member_is_that_of_its_steps(device):
     member, numbers = make_member(device=device, training={"averaging": 0.9})
-    expected = {name: tensor.clone() for name, tensor in member.network.named_parameters()}
+    expected = {name: tensor.detach().clone() for name, tensor in member.network.named_parameters()}
     steps = 0
-    for _ in member.train_epoch(numbers):
-        steps += 1
-        for name, parameter in member.network.named_parameters():
-            expected[name] = expected[name] + (parameter.detach() - expected[name]) / steps
-    assert steps == 4
-    for name, value in expected.items():
-        torch.testing.assert_close(member.state.averages[f"average.{name}"], value, rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(member.state.scored()[f"model.{name}"], value, rtol=1e-5, atol=1e-6)
+    with own_stream(member.device):
+        for _ in member.train_epoch(numbers):
+            steps += 1
+            for name, parameter in member.network.named_parameters():
+                expected[name] = expected[name] + (parameter.detach() - expected[name]) / steps
+        assert steps == 4
+        for name, value in expected.items():
+            torch.testing.assert_close(member.state.averages[f"average.{name}"], value, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(member.state.scored()[f"model.{name}"], value, rtol=1e-5, atol=1e-6)
 
 
 def test_a_member_with_the_past_of_another_has_its_average():

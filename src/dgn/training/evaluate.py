@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from dgn.data.batches import Batch, Batches
 from dgn.training.objectives import Objective
 
+FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU
 
 class Scores(NamedTuple):
     """The loss of a split and its metrics by name."""
@@ -51,10 +52,12 @@ class Split:
         place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in batches]
         real = torch.cat([real for _, real in every]) > 0
-        self.target = torch.cat([target for target, _ in every])[real].to(place)
-        self.real, self.rows = real.to(place), [int(real.sum()) for _, real in every]
+        self.rows = [int(real.sum()) for _, real in every]
         self.prediction = torch.zeros(len(batches), len(every[0][1]), targets, device=place)
         self.terms = torch.zeros(2, device=place)
+        scored_on = "cpu" if self.prediction.numel() <= FEW else place
+        self.target = torch.cat([target for target, _ in every])[real].to(scored_on)
+        self.real = real.nonzero()[:, 0].to(scored_on)
 
     def fork(self) -> "Split":
         """The same split with room for what another network says."""
@@ -73,7 +76,7 @@ class Split:
 
     def scores(self) -> Scores:
         """The scores of all predictions; waits for them."""
-        found = self.prediction.flatten(0, 1)[self.real]
+        found = self.prediction.flatten(0, 1).to(self.real.device)[self.real]
         numerator, denominator = self.terms.tolist()
         loss = numerator / denominator if denominator else 0.0
         return Scores(loss, self.objective.metrics(found, self.target, self.rows))
