@@ -14,8 +14,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from dgn.training.build import build_network
-from dgn.training.devices import make_fabric
-from dgn.training.experiment import load_experiment
+from dgn.training.devices import make_fabric, matrix_precision
+from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.load import load_graphs
 from dgn.training.loop import own_stream, side_by_side
 from dgn.training.material import prepare
@@ -33,7 +33,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--top", type=int, default=15, help="kernels to name")
     arguments = parser.parse_args()
-    members = trained(arguments)
+    place = [] if arguments.data is None else [f"data.path={arguments.data}"]
+    experiment = load_experiment(arguments.experiment, [*arguments.set, *place])
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {arguments.experiment} {arguments.set}")
+    with matrix_precision(experiment.training.precision):
+        members = trained(experiment, arguments.seeds)
     kernels(members[0].replay, arguments.top)
     print("\n| seeds | ms for a step of each | times one |\n|---|---|---|")
     first = None
@@ -43,21 +47,18 @@ def main() -> None:
         print(f"| {count} | {1e3 * took:.3f} | {took / first:.2f} |")
 
 
-def trained(arguments: argparse.Namespace) -> list[Member]:
+def trained(experiment: Experiment, seeds: int) -> list[Member]:
     """Members that have trained for an epoch, so that their steps are captured."""
-    place = [] if arguments.data is None else [f"data.path={arguments.data}"]
-    experiment = load_experiment(arguments.experiment, [*arguments.set, *place])
     fabric = make_fabric("cuda", experiment.training.precision)
     benchmark = load_graphs(experiment)
     material = prepare(experiment, benchmark, fabric.device)
     members = []
-    for seed in range(arguments.seeds):
+    for seed in range(seeds):
         torch.manual_seed(seed)
         network = build_network(experiment.network, benchmark, material.delta)
         members.append(Member(seed, network, experiment, material.objective, material.store, fabric))
     side_by_side(members, [own_stream(fabric.device) for _ in members], material.training)
     torch.cuda.synchronize()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {arguments.experiment} {arguments.set}")
     return members
 
 
