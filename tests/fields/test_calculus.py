@@ -16,6 +16,7 @@ from dgn.testing import (
     grid,
     star,
 )
+from tests.small_graphs import random
 
 DTYPES = [torch.float64, torch.float32]
 UNDIRECTED = {"grid": grid(3, 4), "cycle": cycle(5), "complete": complete(4), "star": star(4)}
@@ -24,10 +25,6 @@ UNDIRECTED |= {name: graph for name, graph in edge_cases().items() if name != "d
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 undirected = pytest.mark.parametrize("graph", UNDIRECTED.values(), ids=UNDIRECTED)
 both_dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=["float64", "float32"])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def dense(field, edge_index, num_nodes):

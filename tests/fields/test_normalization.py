@@ -10,20 +10,13 @@ from dgn.testing import (
     complete,
     cycle,
     disjoint_union,
-    edge_cases,
     grid,
     path,
     star,
 )
+from tests.small_graphs import both_dtypes, every_graph, random
 
-GRAPHS = {"grid": grid(3, 4), "complete": complete(4), "star": star(4), **edge_cases()}
-every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 both_norms = pytest.mark.parametrize("p", [1, 2])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 @both_dtypes

@@ -9,21 +9,14 @@ from dgn.testing import (
     assert_permutation_equivariant,
     complete,
     disjoint_union,
-    edge_cases,
     grid,
     path,
     star,
 )
+from tests.small_graphs import both_dtypes, every_graph, random
 
-GRAPHS = {"grid": grid(3, 4), "complete": complete(4), "star": star(4), **edge_cases()}
-every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 temperatures = pytest.mark.parametrize("temperature", [None, 0.5, 8.0])
 splits = pytest.mark.parametrize("split", [False, True])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 @both_dtypes

@@ -7,16 +7,13 @@ from torch import nn
 import dgn
 from dgn.nn import CategoryEncoder, DGNConv, EdgeTable
 from dgn.testing import assert_permutation_equivariant, complete, disjoint_union, edge_cases, random_graph, star
+from tests.small_graphs import random
 
 NAMES = ["mean", "max", "std", "av1", "dx1", "dx2-signed"]
 EVERY_SCALER = ["identity", "amplification", "attenuation"]
 RANDOM = random_graph(9, 0.4, torch.Generator().manual_seed(0))
 WITH_ISOLATED = disjoint_union(RANDOM, star(0))[:2]
 derivatives = pytest.mark.parametrize("derivative", ["paper", "authors"])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def features(graph, channels=6, directions=2):

@@ -15,14 +15,10 @@ from dgn.testing import (
     grid,
     path,
 )
+from tests.small_graphs import both_dtypes, random
 
 GRAPHS = {"grid": grid(3, 4), "complete": complete(4), **edge_cases()}
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def random_operator(edge_index, num_nodes, k=2, dtype=torch.float64):

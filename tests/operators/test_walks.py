@@ -17,14 +17,10 @@ from dgn.testing import (
     path,
     star,
 )
+from tests.small_graphs import both_dtypes, random
 
 every_graph = pytest.mark.parametrize("graph", edge_cases().values(), ids=edge_cases())
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 orders = pytest.mark.parametrize("permutations", [False, True])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -13,23 +13,16 @@ from dgn.testing import (
     complete,
     cycle,
     disjoint_union,
-    edge_cases,
     grid,
     path,
     star,
 )
+from tests.small_graphs import GRAPHS, both_dtypes, every_graph, random
 
-GRAPHS = {"grid": grid(3, 4), "complete": complete(4), "star": star(4), **edge_cases()}
 SIMPLE = {name: graph for name, graph in GRAPHS.items() if name != "parallel edges"}
-every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 simple_graphs = pytest.mark.parametrize("graph", SIMPLE.values(), ids=SIMPLE)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 variants = pytest.mark.parametrize(("balance", "padding"), [("row", None), ("center", None), ("row", "zero")])
 operators = pytest.mark.parametrize("operator", [dgn.smoothing, dgn.derivative])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def dense(field, edge_index, num_nodes):

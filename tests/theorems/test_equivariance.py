@@ -17,13 +17,10 @@ from dgn.testing import (
     random_graph,
     star,
 )
+from tests.small_graphs import random
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-3}
 both_dtypes = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float64", "float32"])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def unique_potential(graph, dtype):

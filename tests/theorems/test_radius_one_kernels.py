@@ -14,15 +14,11 @@ from torch.nn.functional import conv1d, conv2d, conv3d
 
 import dgn
 from dgn.testing import grid
+from tests.small_graphs import both_dtypes, random
 
 CONVOLVE = {1: conv1d, 2: conv2d, 3: conv3d}
 SHAPES = [(9,), (7, 4), (4, 7), (5, 4, 3)]
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def axis_eigenvectors(shape):

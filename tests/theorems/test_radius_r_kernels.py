@@ -13,15 +13,11 @@ from torch.nn.functional import conv1d, conv2d, conv3d
 
 import dgn
 from dgn.testing import grid
+from tests.small_graphs import both_dtypes, random
 
 CONVOLVE = {1: conv1d, 2: conv2d, 3: conv3d}
 CASES = [((8,), 2), ((8,), 3), ((7, 5), 2), ((7, 5), 3), ((5, 7), 2), ((5, 4, 3), 2)]
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 cases = pytest.mark.parametrize(("shape", "radius"), CASES, ids=str)
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def arccosine_fields(shape, dtype):

@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 
 import dgn
 from dgn.testing import complete, cycle, grid, hypercube, path
+from tests.small_graphs import both_dtypes, random
 
 GRAPHS = {"cycle": cycle(7), "complete": complete(5), "hypercube": hypercube(3), "grid": grid(3, 4)}
 named_graphs = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def two_fields(graph, dtype=torch.float64, seed=0):

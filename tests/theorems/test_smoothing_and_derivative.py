@@ -20,6 +20,7 @@ from dgn.testing import (
     random_graph,
     star,
 )
+from tests.small_graphs import both_dtypes, random
 
 NAMED = {
     "path": path(6),
@@ -31,13 +32,8 @@ NAMED = {
     **edge_cases(),
 }
 named_graphs = pytest.mark.parametrize("graph", NAMED.values(), ids=NAMED)
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 quickly = settings(derandomize=True, deadline=None, max_examples=20, database=None)
 any_graph = given(n=st.integers(0, 8), p=st.floats(0, 1), seed=st.integers(0, 2**16))
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def check_theorems(graph, dtype, seed=0):

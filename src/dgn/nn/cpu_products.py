@@ -11,35 +11,30 @@ from dgn.aggregation.lanes import WIDTH, load, spread, store
 from dgn.nn.cpu_tiles import ROWS, make_tile
 
 WIDEST = 3 * WIDTH
-block_1, block_2, block_3 = (make_tile(ROWS, vectors) for vectors in (1, 2, 3))
-row_1, row_2, row_3 = (make_tile(1, vectors) for vectors in (1, 2, 3))
-turned_1, turned_2, turned_3 = (make_tile(ROWS, vectors, transposed=True) for vectors in (1, 2, 3))
 
 
-@inlined
-def multiply_block(left, right, start, out, i, k, end):
-    """``out = start + left @ right`` for ``ROWS`` rows from i and the columns k to ``end`` of ``left``."""
-    for j in range(0, out.shape[1], WIDEST):
-        rest = out.shape[1] - j
-        if rest >= WIDEST:
-            block_3(left, right, start, out, i, j, k, end)
-        elif rest > WIDTH:
-            block_2(left, right, start, out, i, j, k, end)
-        else:
-            block_1(left, right, start, out, i, j, k, end)
+def make_product(rows, transposed=False):
+    """``out = start + left @ right`` for ``rows`` rows from i and the columns k to ``end`` of ``left``.
+
+    Transposed, it is ``left.T @ right`` over the rows k to ``end``, for ``rows`` columns of ``left`` from i.
+    """
+    one, two, three = (make_tile(rows, vectors, transposed) for vectors in (1, 2, 3))
+
+    @inlined
+    def multiply(left, right, start, out, i, k, end):
+        for j in range(0, out.shape[1], WIDEST):
+            rest = out.shape[1] - j
+            if rest >= WIDEST:
+                three(left, right, start, out, i, j, k, end)
+            elif rest > WIDTH:
+                two(left, right, start, out, i, j, k, end)
+            else:
+                one(left, right, start, out, i, j, k, end)
+
+    return multiply
 
 
-@inlined
-def multiply_row(left, right, start, out, i, k, end):
-    """The same for one row."""
-    for j in range(0, out.shape[1], WIDEST):
-        rest = out.shape[1] - j
-        if rest >= WIDEST:
-            row_3(left, right, start, out, i, j, k, end)
-        elif rest > WIDTH:
-            row_2(left, right, start, out, i, j, k, end)
-        else:
-            row_1(left, right, start, out, i, j, k, end)
+multiply_block, multiply_row, multiply_columns = make_product(ROWS), make_product(1), make_product(ROWS, True)
 
 
 @compiled
@@ -117,14 +112,7 @@ def multiply_turned(first, last, pieces, left, right, out, sums):
     for piece in range(first, last):
         begin, end, result = pieces[piece, 0], pieces[piece, 1], out[piece]
         for i in range(0, left.shape[1], ROWS):
-            for j in range(0, right.shape[1], WIDEST):
-                rest = right.shape[1] - j
-                if rest >= WIDEST:
-                    turned_3(left, right, nothing, result, i, j, begin, end)
-                elif rest > WIDTH:
-                    turned_2(left, right, nothing, result, i, j, begin, end)
-                else:
-                    turned_1(left, right, nothing, result, i, j, begin, end)
+            multiply_columns(left, right, nothing, result, i, begin, end)
         for c in range(0, left.shape[1] if len(sums) else 0, WIDTH):
             total = zero
             for row in range(begin, end):
