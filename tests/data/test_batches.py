@@ -181,6 +181,10 @@ KINDS = {
     },
     "towers": {"message": "complex", "towers": 4},
     "virtual node": {"virtual_node": True},
+    "gate": {"gate": True},
+    "gate, edge table": {
+        "gate": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
+    },
     "positional": {"positional": 2, "size_norm": False},
     **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
 }  # fmt: skip

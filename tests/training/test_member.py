@@ -134,6 +134,7 @@ GPU_CASES = {
         "network": {"message": "complex", "edge_dim": 3, "aggregators": ["mean", "dx1", "max"], "virtual_node": True}
     },
     "towers": {"network": {"message": "complex", "towers": 2, "hidden": 16, "dropout": 0.0}, **AUGMENTED},
+    "gate": {"network": {"message": "complex", "edge_dim": 3, "gate": True, "aggregators": ["mean", "dx1", "max"]}},
     "nodes": {"objective": "node-classification", "network": {"readout": "nodes"}},
     "labels": {"objective": "multi-label", "network": {"readout": "directional", "positional": 1}},
 }

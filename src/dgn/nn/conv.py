@@ -11,8 +11,8 @@ from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
 from dgn.nn.arguments import check_arguments, check_edges
 from dgn.nn.cpu_conv import LinearMaps, Setting, convolve, is_whole
-from dgn.nn.dense import add_bias, multiply
 from dgn.nn.edges import EdgeTable
+from dgn.nn.gate import gate_messages
 from dgn.nn.grouped import group_by_degree, is_grouped, scale_groups, update_by_degree
 from dgn.nn.inputs import read_bipartite, read_graph
 from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
@@ -42,6 +42,7 @@ class DGNConv(nn.Module):
         towers: split the channels into this many independent convolutions.
         derivative: what dx subtracts in complex messages: ``"paper"`` the node's own message, as in B_dx applied to
             messages; ``"authors"`` the node's features, as in the code behind the published numbers.
+        gate: multiply every message by a gate that both ends and the edge decide (:mod:`dgn.nn.gate`).
 
     Shapes:
         ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
@@ -65,6 +66,7 @@ class DGNConv(nn.Module):
         towers: int = 1,
         derivative: Literal["paper", "authors"] = "paper",
         backend: Backend = "auto",
+        gate: bool = False,
     ) -> None:
         super().__init__()
         check_arguments(in_channels, out_channels, scalers, delta, message, edge_dim, towers)
@@ -79,11 +81,12 @@ class DGNConv(nn.Module):
             self.message = message
         elif message == "complex":
             self.message = MessageLinear(width, edge_dim or 0, towers)
+        self.gate = MessageLinear(width, edge_dim or 0, towers) if gate else None
         own = 0 if self.message is None else width
         self.update = UpdateLinear(own, len(self.plan) * width, len(scalers), out_channels // towers, towers)
 
     def reset_parameters(self) -> None:
-        reset((self.message, self.update))
+        reset((self.message, self.gate, self.update))
 
     def forward(
         self,
@@ -115,6 +118,10 @@ class DGNConv(nn.Module):
             whole = convolve(x, *self.linear_maps(x, graph, weights, edge_attr))
             return Products(whole[:, None, None], None, None, x.new_empty(0))
         messages = self._messages(x, graph, edge_attr)
+        if self.gate is not None:
+            as_it_is = not self.plan.has_self or (self.message is not None and self.derivative == "authors")
+            gate = self.gate.parts(x, graph, edge_attr)
+            messages = gate_messages(messages, gate, graph, x if as_it_is else None)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
@@ -134,17 +141,15 @@ class DGNConv(nn.Module):
         check_edges(self.edge_dim, edge_attr, graph)
         if self.message is None:
             return Messages(source=x)
-        node = x if self.derivative == "authors" else None
         if not isinstance(self.message, MessageLinear):
             return self._general(x, graph, edge_attr)
-        source, target = self._ends(x, self.message)
-        table, row = self._table(graph, edge_attr, x.dtype)
-        return Messages(source, target, table, row, node)
+        return self.message.parts(x, graph, edge_attr)._replace(node=x if self.derivative == "authors" else None)
 
     @property
     def may_be_whole(self) -> bool:
-        """Whether the convolution can be one function on the CPU: linear messages, one tower, no groups."""
-        return self.towers == 1 and not self.plan.has_groups and isinstance(self.message, MessageLinear)
+        """Whether the convolution can be one function on the CPU: linear messages, one tower, no gate, no groups."""
+        plain = self.towers == 1 and self.gate is None and not self.plan.has_groups
+        return plain and isinstance(self.message, MessageLinear)
 
     def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
         """Whether the convolution is one function: on the CPU, with few degrees."""
@@ -168,23 +173,6 @@ class DGNConv(nn.Module):
         groups = None if self.scalers == ("identity",) else group_by_degree(graph)
         scale = x.new_ones(1, 1) if groups is None else scale_groups(graph, self.scalers, self.delta, x.dtype)
         return linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors")
-
-    def _table(
-        self, graph: Graph, edge_attr: Tensor | EdgeTable | None, dtype: torch.dtype
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """The part of linear messages that belongs to edges, and the row of each edge where these are kinds."""
-        check_edges(self.edge_dim, edge_attr, graph)
-        if edge_attr is None or not isinstance(self.message, MessageLinear) or self.message.edge is None:
-            return None, None
-        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        table = multiply(features, self.message.edge.flatten(0, 1)).to(dtype)
-        return table, edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
-
-    def _ends(self, x: Tensor, message: MessageLinear) -> tuple[Tensor, Tensor]:
-        """The parts of linear messages that belong to their ends, from one product."""
-        width = self.in_channels // self.towers
-        source, target = per_tower(x.view(x.size(0), self.towers, width), message.ends).chunk(2, dim=2)
-        return source.reshape(x.shape), add_bias(target.reshape(x.shape), message.bias.flatten())
 
     def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """Messages of any module, built edge by edge."""
@@ -246,4 +234,5 @@ class DGNConv(nn.Module):
             parts.append(f"scalers=[{', '.join(self.scalers)}], delta={self.delta:.4g}")
         parts += [f"edge_dim={self.edge_dim}"] if self.edge_dim else []
         parts += [f"towers={self.towers}"] if self.towers > 1 else []
+        parts += ["gate=True"] if self.gate is not None else []
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(parts)})"

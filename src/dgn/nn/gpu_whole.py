@@ -27,7 +27,13 @@ def is_whole(
 ) -> bool:
     """Whether :func:`run_layer` applies: in training, with linear messages, a field that is not learned, few kinds."""
     learned = torch.is_grad_enabled() and any(part.requires_grad for part in weights)
-    if norm is None or learned or conv.plan.has_groups or conv.backend not in ("auto", "triton"):
+    if (
+        norm is None
+        or learned
+        or conv.gate is not None
+        or conv.plan.has_groups
+        or conv.backend not in ("auto", "triton")
+    ):
         return False
     linear = conv.message is None or isinstance(conv.message, MessageLinear)
     few = not isinstance(edge_attr, EdgeTable) or len(edge_attr.table) <= MOST_KINDS

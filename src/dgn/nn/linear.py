@@ -5,7 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from dgn.nn.dense import multiply
+from dgn.aggregation import Messages
+from dgn.graph import Graph
+from dgn.nn.dense import add_bias, multiply
+from dgn.nn.edges import EdgeTable
 
 
 class PieceLinear(nn.Module):
@@ -57,6 +60,16 @@ class MessageLinear(PieceLinear):
     @property
     def weight(self) -> Tensor:
         return torch.cat([*self.ends.chunk(2, dim=1), *([] if self.edge is None else [self.edge])], dim=2)
+
+    def parts(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
+        """The messages of node features [N, T w], in parts: those of both ends from one product, and that of edges."""
+        source, target = per_tower(x.view(x.size(0), self.towers, self.out_channels), self.ends).chunk(2, dim=2)
+        both = Messages(source.reshape(x.shape), add_bias(target.reshape(x.shape), self.bias.flatten()))
+        if edge_attr is None or self.edge is None:
+            return both
+        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        table = multiply(features, self.edge.flatten(0, 1)).to(x.dtype)
+        return both._replace(table=table, row=edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None)
 
 
 class UpdateLinear(PieceLinear):

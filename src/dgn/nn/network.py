@@ -78,6 +78,7 @@ class DGN(nn.Module):
         feed_forward: int = 0,
         drop_path: float = 0.0,
         structure: StructureEncoder | None = None,
+        gate: bool = False,
     ) -> None:
         super().__init__()
         check_option("readout", readout, READOUTS)
@@ -93,7 +94,8 @@ class DGN(nn.Module):
         self.layers = nn.ModuleList()
         for layer in range(num_layers):
             out = last if layer == num_layers - 1 else hidden
-            conv = DGNConv(hidden, out, aggregators, scalers, delta, message, edge_dim, towers, derivative, backend)
+            shape = hidden, out, aggregators, scalers, delta, message, edge_dim, towers
+            conv = DGNConv(*shape, derivative, backend, gate)
             self.layers.append(DGNLayer(conv, dropout, batch_norm, residual))
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1) if feed_forward else []
         self.feed_forwards = nn.ModuleList([FeedForward(width, feed_forward, dropout) for width in widths])

@@ -112,6 +112,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         settings.initialization,
         feed_forward=settings.feed_forward,
         drop_path=settings.drop_path,
+        gate=settings.gate,
         structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 

@@ -57,6 +57,7 @@ class NetworkSettings:
     virtual_node: bool = setting("join all nodes of a graph between layers", False)
     feed_forward: int = setting("behind each layer, a perceptron so many times as wide; 0: none", 0, least=0)
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
+    gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 
