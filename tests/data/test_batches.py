@@ -185,6 +185,9 @@ KINDS = {
     "gate, edge table": {
         "gate": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
     },
+    "edge updates": {
+        "edge_updates": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
+    },
     "positional": {"positional": 2, "size_norm": False},
     **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a convolution can be made of, and what edges it can be given."""
+"""What a convolution and a network can be made of, and what edges they can be given."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from dgn.aggregation import SCALERS
 from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.edges import EdgeTable
+from dgn.nn.readout import READOUTS
 
 
 def check_arguments(
@@ -39,6 +40,20 @@ def check_arguments(
         raise ValueError(
             f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels} with "
             f"message='complex', got {towers} with message={message!r}; choose widths that are multiples of it"
+        )
+
+
+def check_options(
+    readout: str, initialization: str, edge_encoder: nn.Module | None, edge_dim: int | None, edge_updates: bool
+) -> None:
+    """Refuse what makes no network."""
+    check_option("readout", readout, READOUTS)
+    check_option("initialization", initialization, ("pytorch", "authors"))
+    if edge_encoder is not None and edge_dim is None:
+        raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
+    if edge_updates and edge_dim is None:
+        raise ValueError(
+            "edge_updates: expected edge features to update, got edge_dim=None; pass edge_dim= and message='complex'"
         )
 
 

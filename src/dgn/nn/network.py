@@ -1,6 +1,6 @@
 """The directional graph network: embedding, layers, readout, head."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
-from dgn.graph.checks import check_option
+from dgn.nn.arguments import check_options
 from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import DropPath
+from dgn.nn.edge_update import EdgeUpdate
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.feed_forward import FeedForward
@@ -20,7 +21,7 @@ from dgn.nn.head import Head
 from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.parameters import initialize_as_authors, reset
-from dgn.nn.readout import READOUTS, Readout, read_out
+from dgn.nn.readout import Readout, read_out
 from dgn.nn.structure import KindEncoder, StructureEncoder, read_structure
 
 
@@ -37,6 +38,7 @@ class DGN(nn.Module):
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
         structure: maps structural numbers to ``hidden`` channels, which are added to the input.
         drop_path: in training, the share of graphs that skip a layer, drawn for each.
+        edge_updates: let both ends change the features of edges between layers (:class:`EdgeUpdate`).
         readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -79,29 +81,24 @@ class DGN(nn.Module):
         drop_path: float = 0.0,
         structure: StructureEncoder | None = None,
         gate: bool = False,
+        edge_updates: bool = False,
     ) -> None:
         super().__init__()
-        check_option("readout", readout, READOUTS)
-        check_option("initialization", initialization, ("pytorch", "authors"))
-        if edge_encoder is not None and edge_dim is None:
-            raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
+        check_options(readout, initialization, edge_encoder, edge_dim, edge_updates)
         last = hidden if last is None else last
         self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
         self.positional = Linear(positional, hidden) if positional else None
         self.structure = structure
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
         self.plan, self.delta = make_plan(aggregators), delta
-        self.layers = nn.ModuleList()
-        for layer in range(num_layers):
-            out = last if layer == num_layers - 1 else hidden
-            shape = hidden, out, aggregators, scalers, delta, message, edge_dim, towers
-            conv = DGNConv(*shape, derivative, backend, gate)
-            self.layers.append(DGNLayer(conv, dropout, batch_norm, residual))
-        widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1) if feed_forward else []
-        self.feed_forwards = nn.ModuleList([FeedForward(width, feed_forward, dropout) for width in widths])
-        self.path = DropPath(drop_path)
-        between = num_layers - 1 if virtual_node else 0
-        self.virtual_nodes = nn.ModuleList([VirtualNode(hidden, dropout) for _ in range(between)])
+        widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
+        given = aggregators, scalers, delta, message, edge_dim, towers, derivative, backend, gate
+        self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *given), dropout, batch_norm, residual))
+        self.feed_forwards = _modules(widths if feed_forward else [], lambda w: FeedForward(w, feed_forward, dropout))
+        self.path, between = DropPath(drop_path), widths[:-1]
+        self.virtual_nodes = _modules(between if virtual_node else [], lambda w: VirtualNode(w, dropout))
+        states = between if edge_updates else []
+        self.edge_updates = _modules(states, lambda w: EdgeUpdate(w, edge_dim or 0, dropout, batch_norm))
         read = 2 * last if readout == "directional" else last
         self.head = Head(read, last, targets)
         if initialization == "authors":
@@ -109,7 +106,7 @@ class DGN(nn.Module):
 
     def reset_parameters(self) -> None:
         reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
-        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
+        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.edge_updates, *self.head])
         if self.initialization == "authors":
             initialize_as_authors(self.layers)
 
@@ -159,11 +156,13 @@ class DGN(nn.Module):
             h = self.path.skip(before, h, graph)
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
+            if number < len(self.edge_updates):
+                edges = self.edge_updates[number](edges, h, graph, real)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def is_whole(self, device: torch.device) -> bool:
         """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
-        between = len(self.virtual_nodes) + len(self.feed_forwards)
+        between = len(self.virtual_nodes) + len(self.feed_forwards) + len(self.edge_updates)
         if device.type != "cpu" or between or find_spec("numba") is None:
             return False
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
@@ -173,7 +172,7 @@ class DGN(nn.Module):
         """Edge features for the layers; edges of a network without edge features are not looked at."""
         if edge_attr is None or self.edge_dim is None:
             return None
-        if isinstance(self.edge_encoder, CategoryEncoder | KindEncoder):
+        if isinstance(self.edge_encoder, CategoryEncoder | KindEncoder) and not self.edge_updates:
             table = self.edge_encoder.as_table(edge_attr).sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
@@ -195,6 +194,10 @@ class DGN(nn.Module):
                 f"dgn.transforms.AddDirections(k={wanted})"
             )
         return potential[:, :wanted]
+
+
+def _modules(widths: Sequence[int], make: Callable[[int], nn.Module]) -> nn.ModuleList:
+    return nn.ModuleList([make(width) for width in widths])
 
 
 def _filled(graph: Graph, like: Tensor, real: Tensor | None) -> Tensor:

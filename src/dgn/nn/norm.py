@@ -19,7 +19,7 @@ class BatchNorm(nn.BatchNorm1d):
         \mu = \frac{1}{\sum_i r_i} \sum_i r_i x_i, \quad \sigma^2 = \frac{1}{\sum_i r_i} \sum_i r_i (x_i - \mu)^2
 
     ``real`` :math:`r` is 1 for rows that count and 0 for padding; without it, in one process, this is
-    ``nn.BatchNorm1d``. Padding gets numbers too, which nobody may read.
+    ``nn.BatchNorm1d``. Padding gets numbers too, which nobody may read. Where no row counts, the sums are divided by 1.
 
     Shapes:
         ``x`` [N, C], ``real`` [N, 1]; returns [N, C].
@@ -30,7 +30,7 @@ class BatchNorm(nn.BatchNorm1d):
         if not self.training or (real is None and not together):
             return super().forward(input)
         rows = torch.ones_like(input[:, :1]) if real is None else real.to(input.dtype)
-        count = _everywhere(rows.sum(), together)
+        count = _everywhere(rows.sum(), together).clamp(min=1)
         mean = _everywhere((input * rows).sum(0), together) / count
         centered = input - mean
         variance = _everywhere((centered.square() * rows).sum(0), together) / count

@@ -113,6 +113,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         feed_forward=settings.feed_forward,
         drop_path=settings.drop_path,
         gate=settings.gate,
+        edge_updates=settings.edge_updates,
         structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 

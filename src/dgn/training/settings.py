@@ -58,6 +58,7 @@ class NetworkSettings:
     feed_forward: int = setting("behind each layer, a perceptron so many times as wide; 0: none", 0, least=0)
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
     gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
+    edge_updates: bool = setting("let both ends change the features of an edge between layers", False)
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 
@@ -70,6 +71,11 @@ class NetworkSettings:
             raise ValueError(
                 f"network.edge_dim: expected none with simple messages, got {self.edge_dim}; set network.message: "
                 "complex, or leave edge_dim out"
+            )
+        if self.edge_updates and self.edge_dim is None:
+            raise ValueError(
+                "network.edge_updates: expected edge features to update, got no edge_dim; set network.edge_dim, or "
+                "leave edge_updates out"
             )
         for name, width in (("hidden", self.hidden), ("last", self.last)):
             if width is not None and width % self.towers:
