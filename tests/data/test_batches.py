@@ -188,6 +188,8 @@ KINDS = {
     "edge updates": {
         "edge_updates": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
     },
+    "norm before": {"norm": "before", "feed_forward": 2, "message": "complex"},
+    "norm before, towers": {"norm": "before", "message": "complex", "towers": 4, "readout": "nodes"},
     "positional": {"positional": 2, "size_norm": False},
     **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
 }  # fmt: skip

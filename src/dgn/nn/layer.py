@@ -12,24 +12,37 @@ from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import reset
+from dgn.nn.pre_norm import Placement, check_placement, normalize
 from dgn.nn.tail import finish
 
 
 class DGNLayer(nn.Module):
-    """A convolution, graph-size norm, batch norm, ReLU, residual and dropout, in the published order.
+    r"""A convolution, graph-size norm, batch norm, ReLU, residual and dropout, in the published order.
 
     With towers, as published: norm and dropout come first, then a linear map that mixes the towers with a leaky ReLU,
     then the residual. The residual is left out where the widths differ.
+
+    ``norm="before"``, not in the paper, puts size and batch norm in front of the convolution, and the residual behind
+    dropout: :math:`x + \text{dropout}(\text{relu}(\text{conv}(\text{norm}(s \odot x))))`.
 
     Shapes:
         ``x`` [N, in] to [N, out]; ``size`` [N, 1] the factor of the graph-size norm, or ``None``; ``real`` [N, 1]: 0
         for nodes that are padding.
     """
 
-    def __init__(self, conv: DGNConv, dropout: float = 0.0, batch_norm: bool = True, residual: bool = True) -> None:
+    def __init__(
+        self,
+        conv: DGNConv,
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        residual: bool = True,
+        norm: Placement = "after",
+    ) -> None:
         super().__init__()
-        self.conv = conv
-        self.norm = BatchNorm(conv.out_channels) if batch_norm else None
+        check_placement(norm, batch_norm)
+        self.conv, self.placement = conv, norm
+        width = conv.out_channels if norm == "after" else conv.in_channels
+        self.norm = BatchNorm(width) if batch_norm else None
         self.dropout = Dropout(dropout)
         self.mix = Linear(conv.out_channels, conv.out_channels) if conv.towers > 1 else None
         self.residual = residual and conv.in_channels == conv.out_channels
@@ -48,6 +61,8 @@ class DGNLayer(nn.Module):
     ) -> Tensor:
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
+        if self.placement == "before":
+            return self._before(x, graph, weights, edge_attr, size, real)
         if gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
             return self._on_gpu(x, graph, weights, edge_attr, size, real)
         if self.norm is not None and self.mix is None and is_whole(x, self.conv, self.norm, graph, weights, size, real):
@@ -58,6 +73,23 @@ class DGNLayer(nn.Module):
         if self.mix is None:
             return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
         return self._mixed(x, finish(products, self.norm, self.dropout, size, real, relu=False))
+
+    def _before(
+        self,
+        x: Tensor,
+        graph: Graph,
+        weights: Weights,
+        edge_attr: Tensor | EdgeTable | None,
+        size: Tensor | None,
+        real: Tensor | None,
+    ) -> Tensor:
+        """The layer with its norm in front."""
+        assert self.norm is not None
+        products = self.conv.products(normalize(x, self.norm, size, real), graph, weights, edge_attr)
+        if self.mix is not None:
+            return self._mixed(x, finish(products, None, self.dropout, relu=False))
+        y = finish(products, None, self.dropout)
+        return x + y if self.residual else y
 
     def _on_gpu(
         self,

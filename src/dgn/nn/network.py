@@ -20,7 +20,9 @@ from dgn.nn.feed_forward import FeedForward
 from dgn.nn.head import Head
 from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import initialize_as_authors, reset
+from dgn.nn.pre_norm import Placement, normalize
 from dgn.nn.readout import Readout, read_out
 from dgn.nn.structure import KindEncoder, StructureEncoder, read_structure
 
@@ -39,6 +41,7 @@ class DGN(nn.Module):
         structure: maps structural numbers to ``hidden`` channels, which are added to the input.
         drop_path: in training, the share of graphs that skip a layer, drawn for each.
         edge_updates: let both ends change the features of edges between layers (:class:`EdgeUpdate`).
+        norm: ``"after"`` the map of each block, as published, or ``"before"`` each block, and once more at the end.
         readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -82,6 +85,7 @@ class DGN(nn.Module):
         structure: StructureEncoder | None = None,
         gate: bool = False,
         edge_updates: bool = False,
+        norm: Placement = "after",
     ) -> None:
         super().__init__()
         check_options(readout, initialization, edge_encoder, edge_dim, edge_updates)
@@ -93,12 +97,15 @@ class DGN(nn.Module):
         self.plan, self.delta = make_plan(aggregators), delta
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
         given = aggregators, scalers, delta, message, edge_dim, towers, derivative, backend, gate
-        self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *given), dropout, batch_norm, residual))
-        self.feed_forwards = _modules(widths if feed_forward else [], lambda w: FeedForward(w, feed_forward, dropout))
+        around = dropout, batch_norm, residual, norm
+        self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *given), *around))
+        wide = widths if feed_forward else []
+        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, dropout, norm))
         self.path, between = DropPath(drop_path), widths[:-1]
         self.virtual_nodes = _modules(between if virtual_node else [], lambda w: VirtualNode(w, dropout))
         states = between if edge_updates else []
         self.edge_updates = _modules(states, lambda w: EdgeUpdate(w, edge_dim or 0, dropout, batch_norm))
+        self.last_norm = BatchNorm(last) if norm == "before" else None
         read = 2 * last if readout == "directional" else last
         self.head = Head(read, last, targets)
         if initialization == "authors":
@@ -106,7 +113,7 @@ class DGN(nn.Module):
 
     def reset_parameters(self) -> None:
         reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
-        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.edge_updates, *self.head])
+        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.edge_updates, self.last_norm, *self.head])
         if self.initialization == "authors":
             initialize_as_authors(self.layers)
 
@@ -158,12 +165,13 @@ class DGN(nn.Module):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
             if number < len(self.edge_updates):
                 edges = self.edge_updates[number](edges, h, graph, real)
+        h = h if self.last_norm is None else normalize(h, self.last_norm, real=real)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def is_whole(self, device: torch.device) -> bool:
         """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
         between = len(self.virtual_nodes) + len(self.feed_forwards) + len(self.edge_updates)
-        if device.type != "cpu" or between or find_spec("numba") is None:
+        if device.type != "cpu" or between or self.last_norm is not None or find_spec("numba") is None:
             return False
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
         return all(layer.norm is not None and layer.conv.may_be_whole for layer in layers)

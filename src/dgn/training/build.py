@@ -114,6 +114,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         drop_path=settings.drop_path,
         gate=settings.gate,
         edge_updates=settings.edge_updates,
+        norm=settings.norm,
         structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 

@@ -51,7 +51,8 @@ class NetworkSettings:
     readout: Literal["mean", "sum", "max", "directional", "nodes"] = setting("from nodes to graphs", "mean")
     dropout: float = setting("share of features set to 0 in training", 0.0, least=0, below=1)
     drop_path: float = setting("share of graphs that skip a layer in training", 0.0, least=0, below=1)
-    batch_norm: bool = setting("normalise over the batch after each layer", True)
+    batch_norm: bool = setting("normalise over the batch in each layer", True)
+    norm: Literal["after", "before"] = setting("batch norm after the map of a block, or before each block", "after")
     residual: bool = setting("add the input of a layer to its output", True)
     size_norm: bool = setting("multiply by 1 / sqrt(nodes of the graph) before each batch norm", True)
     virtual_node: bool = setting("join all nodes of a graph between layers", False)
@@ -76,6 +77,10 @@ class NetworkSettings:
             raise ValueError(
                 "network.edge_updates: expected edge features to update, got no edge_dim; set network.edge_dim, or "
                 "leave edge_updates out"
+            )
+        if self.norm == "before" and not self.batch_norm:
+            raise ValueError(
+                "network.norm: expected after without batch norm, got before; leave it out, or set batch_norm: true"
             )
         for name, width in (("hidden", self.hidden), ("last", self.last)):
             if width is not None and width % self.towers:
