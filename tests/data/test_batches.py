@@ -190,6 +190,9 @@ KINDS = {
     },
     "norm before": {"norm": "before", "feed_forward": 2, "message": "complex"},
     "norm before, towers": {"norm": "before", "message": "complex", "towers": 4, "readout": "nodes"},
+    "learned": {"learned_directions": 1},
+    "learned, kernels": {"learned_directions": 1, "message": "complex", "backend": "cpu"},
+    "only learned": {"learned_directions": 2},
     "positional": {"positional": 2, "size_norm": False},
     **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
 }  # fmt: skip
@@ -206,6 +209,8 @@ def network(options, dtype):
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 def test_networks_see_no_padding(options, dtype):
     """Outputs, gradients and statistics of batch norm are those of PyG's batch."""
+    if options.get("backend") == "cpu":
+        pytest.importorskip("numba")
     numbers = torch.tensor([[3, 1, NONE, 0, 5], [7, 4, 9, NONE, 6]])
     store = make_store()
     padded, alone = network(options, dtype), network(options, dtype)

@@ -75,7 +75,7 @@ def test_few_edges_spoil_no_statistic(count, told):
 def network(**options):
     torch.manual_seed(0)
     settings = {"message": "complex", "edge_encoder": CategoryEncoder((4,), 3), "edge_dim": 3} | options
-    return DGN(nn.Linear(4, 6), 6, num_layers=3, last=4, aggregators=["mean", "max"], **settings).double()
+    return DGN(nn.Linear(4, 16), 16, num_layers=3, last=12, aggregators=["mean", "max"], **settings).double()
 
 
 def test_a_network_changes_edges_between_layers():
@@ -86,7 +86,7 @@ def test_a_network_changes_edges_between_layers():
         edges = by_definition(net.edge_updates[number], edges, h, EDGES) if number < 2 else edges
     torch.testing.assert_close(net(x, EDGES, edge_attr=kinds), net.head(h.mean(0, keepdim=True)))
     net(x, EDGES, edge_attr=kinds).sum().backward()
-    assert all(parameter.grad is not None for parameter in net.parameters())
+    assert all(bool(parameter.grad.any()) for parameter in net.edge_updates.parameters())
     assert not net.is_whole(torch.device("cpu"))
 
 

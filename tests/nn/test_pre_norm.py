@@ -102,16 +102,19 @@ def test_kernels_give_the_same():
 
 def test_a_network_is_normalised_once_more_before_it_is_read_out():
     torch.manual_seed(0)
-    net = drawn(DGN(nn.Linear(3, 4), 4, num_layers=2, aggregators=["mean"], norm="before", feed_forward=2))
+    net = drawn(DGN(nn.Linear(3, 16), 16, num_layers=2, aggregators=["mean"], norm="before", feed_forward=2))
     x, graph = random(N, 3), dgn.as_graph(EDGES, N)
     size = torch.full((N, 1), N**-0.5, dtype=torch.float64)
     h = net.node_encoder(x)
     for layer, block in zip(net.layers, net.feed_forwards, strict=True):
         h = block(layer(h, graph, size=size))
-    torch.testing.assert_close(net(x, EDGES), net.head(normed(net.last_norm, h).mean(0, keepdim=True)))
+    out = net(x, EDGES)
+    torch.testing.assert_close(out, net.head(normed(net.last_norm, h).mean(0, keepdim=True)))
+    out.sum().backward()
+    assert bool(net.last_norm.bias.grad.any())  # not cut off by the head
     assert not net.is_whole(torch.device("cpu"))
     net.reset_parameters()
-    assert torch.equal(net.last_norm.weight, torch.ones(4))
+    assert torch.equal(net.last_norm.weight, torch.ones(16).double())
 
 
 def test_the_norm_keeps_its_running_statistics():

@@ -80,8 +80,10 @@ def test_every_setting_reaches_the_network() -> None:
     assert conv.gate is not None
     assert network.positional.in_features == 2
     assert network.head[0].in_features == 4
-    before = NetworkSettings(hidden=8, aggregators=("mean",), norm="before")
-    assert build_for_inputs(before, Inputs((7,), None, 3)).last_norm is not None
+    others = NetworkSettings(hidden=8, aggregators=("mean", "dx1"), norm="before", learned_directions=1)
+    network = build_for_inputs(others, Inputs((7,), None, 3))
+    assert network.last_norm is not None
+    assert network.learned is not None
 
 
 def test_edges_without_features_cannot_be_encoded() -> None:

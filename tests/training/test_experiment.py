@@ -119,6 +119,8 @@ def test_overrides_leave_the_data_as_it_was() -> None:
         ("network.edge_updates=true", "network.edge_updates: expected edge features to update, got no edge_dim"),
         ("network.norm=befor", "network.norm: expected one of 'after', 'before', got 'befor'; did you mean 'before'"),
         ("network={hidden: 8, aggregators: [mean], norm: before, batch_norm: false}", "network.norm: expected after"),
+        ("network.learned_directions=9", "learned_directions: expected the number of last directions, .* got 9"),
+        ("network.learned_directions=-1", "network.learned_directions: expected a number at least 0, got -1"),
         ("network.towers=3", "network.hidden: expected a multiple of the 3 towers, got 8"),
         ("network.dropout=1", "network.dropout: expected a number at least 0 and below 1"),
         ("data.directions=1", "data.directions: expected at least the 2 that the network reads, got 1"),

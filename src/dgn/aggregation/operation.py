@@ -157,9 +157,10 @@ def _weight_gradients(
         if code >= Code.SIGNED:
             along[:, column] += grad[:, a] * (saved.sign[:, column] if code == Code.ABSOLUTE else 1)
     parts = Messages(call.source, call.target, call.table, call.table_row, call.node)
-    nodes = torch.arange(call.num_nodes, device=grad.device)
-    target = torch.repeat_interleave(nodes, call.pointer.diff(), output_size=call.neighbor.size(0))
+    slots = torch.arange(call.neighbor.size(0), device=grad.device)
+    target = (torch.searchsorted(call.pointer, slots, right=True) - 1).clamp(max=call.num_nodes - 1)
     of_node = (along * parts.of_node()[:, None]).sum(dim=2).to(call.self_weight.dtype) if call.has_self else None
     messages = parts.gather(call.neighbor, target)
     of_edge = torch.stack([(along[target, k] * messages).sum(dim=1) for k in range(along.size(1))], dim=1)
-    return of_edge.to(call.weight.dtype), of_node
+    real = (slots < call.pointer[-1:])[:, None]  # padding stands behind all others
+    return torch.where(real, of_edge, 0).to(call.weight.dtype), of_node

@@ -243,5 +243,5 @@ def _inverse(order: Tensor) -> Tensor:
 
 def largest_by(values: Tensor, index: Tensor, size: int) -> Tensor:
     """The largest of the non-negative rows that share an index, 0 for none: ``[R, ...] -> [size, ...]``."""
-    expanded = index.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+    expanded = index.long().view(-1, *[1] * (values.dim() - 1)).expand_as(values)
     return values.new_zeros(size, *values.shape[1:]).scatter_reduce(0, expanded, values, reduce="amax")

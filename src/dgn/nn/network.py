@@ -20,6 +20,7 @@ from dgn.nn.feed_forward import FeedForward
 from dgn.nn.head import Head
 from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.learned import LearnedDirections
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import initialize_as_authors, reset
 from dgn.nn.pre_norm import Placement, normalize
@@ -42,6 +43,8 @@ class DGN(nn.Module):
         drop_path: in training, the share of graphs that skip a layer, drawn for each.
         edge_updates: let both ends change the features of edges between layers (:class:`EdgeUpdate`).
         norm: ``"after"`` the map of each block, as published, or ``"before"`` each block, and once more at the end.
+        learned_directions: so many last ones of the directions that aggregators name are gradients of potentials that
+            the network computes itself (:class:`LearnedDirections`); ``field`` has the others.
         readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -86,6 +89,7 @@ class DGN(nn.Module):
         gate: bool = False,
         edge_updates: bool = False,
         norm: Placement = "after",
+        learned_directions: int = 0,
     ) -> None:
         super().__init__()
         check_options(readout, initialization, edge_encoder, edge_dim, edge_updates)
@@ -94,7 +98,9 @@ class DGN(nn.Module):
         self.positional = Linear(positional, hidden) if positional else None
         self.structure = structure
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
-        self.plan, self.delta = make_plan(aggregators), delta
+        plan, self.delta = make_plan(aggregators), delta
+        self.learned = LearnedDirections(plan, hidden, learned_directions) if learned_directions else None
+        self.plan = plan if self.learned is None else self.learned.given
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
         given = aggregators, scalers, delta, message, edge_dim, towers, derivative, backend, gate
         around = dropout, batch_norm, residual, norm
@@ -112,7 +118,7 @@ class DGN(nn.Module):
             initialize_as_authors(self.layers)
 
     def reset_parameters(self) -> None:
-        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
+        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure, self.learned])
         reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.edge_updates, self.last_norm, *self.head])
         if self.initialization == "authors":
             initialize_as_authors(self.layers)
@@ -153,6 +159,8 @@ class DGN(nn.Module):
             h = h + self.structure(structure)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
+        if self.learned is not None:
+            weights = self.learned(h, graph, weights)
         size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         real_graphs = None if state is None else _filled(graph, h, real)
@@ -170,8 +178,8 @@ class DGN(nn.Module):
 
     def is_whole(self, device: torch.device) -> bool:
         """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
-        between = len(self.virtual_nodes) + len(self.feed_forwards) + len(self.edge_updates)
-        if device.type != "cpu" or between or self.last_norm is not None or find_spec("numba") is None:
+        others = [*self.virtual_nodes, *self.feed_forwards, *self.edge_updates, self.last_norm, self.learned]
+        if device.type != "cpu" or any(part is not None for part in others) or find_spec("numba") is None:
             return False
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
         return all(layer.norm is not None and layer.conv.may_be_whole for layer in layers)

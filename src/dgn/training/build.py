@@ -115,6 +115,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1
         gate=settings.gate,
         edge_updates=settings.edge_updates,
         norm=settings.norm,
+        learned_directions=settings.learned_directions,
         structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 

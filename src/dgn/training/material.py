@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.aggregation import degree_scalers, make_plan
+from dgn.aggregation import degree_scalers
 from dgn.aggregation.scalers import mean_log_degree
 from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
@@ -53,7 +53,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],
         "graphs": [name for name in ("y",) if name in graphs.graphs],
     }
-    plan = make_plan(network.aggregators)
+    plan = network.given_plan
     wanted = {"gap": plan.needs_gap or experiment.augmentation.resample, "component": experiment.augmentation.resample}
     names["nodes"] += [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
     store = Store(graphs, names, store_device(graphs, device))

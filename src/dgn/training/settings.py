@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from dgn.aggregation import make_plan
+from dgn.aggregation import Plan, make_plan
+from dgn.aggregation.split import split_plan
 from dgn.training.typed import check_ranges, setting
 
 Scaler = Literal["identity", "amplification", "attenuation"]
@@ -60,12 +61,13 @@ class NetworkSettings:
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
     gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
     edge_updates: bool = setting("let both ends change the features of an edge between layers", False)
+    learned_directions: int = setting("so many last ones of the named directions are learned", 0, least=0)
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 
     def __post_init__(self) -> None:
         check_ranges(self, "network")
-        make_plan(self.aggregators)
+        split_plan(make_plan(self.aggregators), self.learned_directions)
         if not self.scalers:
             raise ValueError("network.scalers: expected at least one, got none; write [identity]")
         if self.edge_dim is not None and self.message == "simple":
@@ -89,6 +91,11 @@ class NetworkSettings:
                 )
 
     @property
+    def given_plan(self) -> Plan:
+        """The plan that reads the given field: without directions that are learned."""
+        return split_plan(make_plan(self.aggregators), self.learned_directions).given
+
+    @property
     def num_directions(self) -> int:
         """How many potentials the network reads.
 
@@ -96,7 +103,7 @@ class NetworkSettings:
         2
         """
         read_out = 1 if self.readout == "directional" else 0
-        return max(make_plan(self.aggregators).num_directions, self.positional, read_out)
+        return max(self.given_plan.num_directions, self.positional, read_out)
 
 
 @dataclass(frozen=True, kw_only=True)
