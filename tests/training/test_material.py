@@ -1,4 +1,4 @@
-"""What an experiment reads of its graphs: groups of directions need the gaps between eigenvalues."""
+"""What an experiment reads of its graphs, and what it trains for; groups of directions need gaps of eigenvalues."""
 
 from dataclasses import replace
 
@@ -38,6 +38,20 @@ def test_training_does_not_see_the_basis(tmp_path):
             scores[kind, name] = [row["train_loss"] for row in result.history]
     assert scores["groups", "plain"] == pytest.approx(scores["groups", "drawn"], rel=1e-3)
     assert scores["directions", "plain"] != pytest.approx(scores["directions", "drawn"], rel=1e-3)
+
+
+def test_labels_are_smoothed_in_training_and_scored_as_they_are():
+    experiment = make_experiment(training={"label_smoothing": 0.2})
+    material = prepare(experiment, make_benchmark("classification"), torch.device("cpu"))
+    assert material.objective.smoothing == 0.2
+    assert {split.objective.smoothing for split in material.splits.values()} == {0.0}
+    losses = [
+        train(each, make_benchmark("classification"), (0,), device="cpu")[0].history[0]["train_loss"]
+        for each in (experiment, make_experiment())
+    ]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+    with pytest.raises(ValueError, match=r"training.label_smoothing: expected 0 for regression"):
+        prepare(experiment, make_benchmark(), torch.device("cpu"))
 
 
 def test_coordinates_have_no_gaps():

@@ -104,6 +104,29 @@ def test_missing_classes_are_left_out() -> None:
         torch.testing.assert_close(numerator / denominator, PLAIN[name](prediction[known], target[known]))
 
 
+@pytest.mark.parametrize("name", ["classification", "node-classification"])
+def test_smoothed_labels_are_spread_over_all_classes(name: str) -> None:
+    prediction, target = make_rows(name, 20)
+    prediction.requires_grad_()
+    bad = torch.cat([prediction, torch.full((2, 3), torch.nan, dtype=prediction.dtype)])
+    weight = torch.cat([torch.ones(20), torch.zeros(2)])
+    spread = 0.7 * functional.one_hot(target, 3) + 0.1
+    share = torch.ones(20, dtype=prediction.dtype)
+    if name == "node-classification":
+        share = 1 - torch.bincount(target, minlength=3)[target] / torch.tensor(20.0).to(share.dtype)
+    expected = -(share * (spread * prediction.log_softmax(dim=1)).sum(dim=1)).sum(), share.sum()
+    terms = make_objective(name).smoothed(0.3).loss(bad, unlabelled(target, 2), weight)
+    torch.testing.assert_close(terms, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(each[0], prediction) for each in (terms, expected)))
+
+
+def test_labels_without_classes_are_not_smoothed() -> None:
+    for name in ("regression", "multi-label"):
+        assert make_objective(name).smoothed(0.0) == make_objective(name)
+        with pytest.raises(ValueError, match=f"training.label_smoothing: expected 0 for {name}, got 0.1"):
+            make_objective(name).smoothed(0.1)
+
+
 def test_class_weights_are_those_of_the_paper() -> None:
     target = torch.tensor([0] * 6 + [1] * 2)
     numerator, denominator = make_objective("node-classification").loss(torch.zeros(8, 3), target, torch.ones(8))

@@ -22,7 +22,7 @@ SPLITS = ("train", "val", "test")
 
 
 class Material(NamedTuple):
-    """What all seeds share: graphs on the device, the splits, the objective."""
+    """What all seeds share: graphs on the device, the splits, the objective that they are trained for."""
 
     store: Store
     training: Tensor
@@ -39,6 +39,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     data, network = experiment.data, experiment.network
     check_structure(experiment, benchmark)
     objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
+    trained_for = objective.smoothed(experiment.training.label_smoothing)
     graphs = _with_field(experiment, with_fraction(benchmark, data.train_fraction))
     split = graphs.graphs["split"]
     numbers = [(split == number).nonzero()[:, 0] for number in range(3)]
@@ -77,7 +78,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
         splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
-    return Material(store, numbers[0], splits, objective, delta)
+    return Material(store, numbers[0], splits, trained_for, delta)
 
 
 def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:

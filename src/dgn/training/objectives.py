@@ -1,7 +1,7 @@
 """What a network is trained for: losses as a numerator and a denominator, and the metrics that go with them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -46,8 +46,16 @@ def binary(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tenso
     return binary_cross_entropy_with_logits(prediction, target, share, reduction="sum"), share.sum()
 
 
-def classes(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
+def classes(
+    prediction: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    statistics: Tensor | None = None,  # noqa: ARG001
+    smoothing: float = 0.0,
+) -> Terms:
     r"""Cross entropies of classes; negative targets are missing labels.
+
+    With ``smoothing`` s, the target of a row of class c is $(1 - s) \, [k = c] + s / C$ for each of C classes k.
 
     Shapes:
         ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers, ``weight`` [R].
@@ -55,15 +63,18 @@ def classes(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tens
     >>> classes(torch.zeros(2, 2), torch.tensor([0, 1]), torch.ones(2))
     (tensor(1.3863), tensor(2.))
     """
-    return _cross_entropy(prediction, target, _row_weight(prediction, target, weight))
+    return _cross_entropy(prediction, target, _row_weight(prediction, target, weight), smoothing)
 
 
-def balanced_classes(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:
+def balanced_classes(
+    prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None, smoothing: float = 0.0
+) -> Terms:
     r"""Cross entropies of nodes with classes that weigh the less the more nodes they have.
 
     Class c weighs $(V - n_c) / V$, with V labelled nodes of the batch of which $n_c$ are of class c, and 0 without
     nodes. The denominator is the sum of these weights over the nodes, as for ``cross_entropy(weight=...)``. With one
-    class in the whole batch both terms are 0. ``statistics`` are the $n_c$ of a batch that is spread over processes.
+    class in the whole batch both terms are 0. ``statistics`` are the $n_c$ of a batch that is spread over processes;
+    ``smoothing`` as in :func:`classes`.
 
     Shapes:
         As in :func:`classes`; ``statistics`` [C].
@@ -75,7 +86,7 @@ def balanced_classes(prediction: Tensor, target: Tensor, weight: Tensor, statist
     count = class_counts(prediction, target, weight) if statistics is None else statistics
     total = count.sum()
     of_class = torch.where(count > 0, (total - count) / total.clamp(min=1), 0)
-    return _cross_entropy(prediction, target, share * of_class.to(share.dtype)[_class(target)])
+    return _cross_entropy(prediction, target, share * of_class.to(share.dtype)[_class(target)], smoothing)
 
 
 def class_counts(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -105,10 +116,25 @@ class Objective:
     name: str
     metric_name: str
     extra_metrics: tuple[str, ...]
+    smoothing: float = 0.0
 
     def loss(self, prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:
         """Weighted numerator and denominator; ``weight`` [R] is 1 for real rows and 0 for padding."""
+        if self.smoothing:
+            return SMOOTHED[self.name](prediction, target, weight, statistics, self.smoothing)
         return OBJECTIVES[self.name][0](prediction, target, weight, statistics)
+
+    def smoothed(self, smoothing: float) -> "Objective":
+        """The same with smoothed labels, to train with: scores are those of the labels as they are.
+
+        >>> make_objective("classification").smoothed(0.1).loss(torch.zeros(1, 2), torch.tensor([0]), torch.ones(1))
+        (tensor(0.6931), tensor(1.))
+        """
+        if smoothing and self.name not in SMOOTHED:
+            raise ValueError(
+                f"training.label_smoothing: expected 0 for {self.name}, got {smoothing}; smooth labels of classes only"
+            )
+        return replace(self, smoothing=smoothing)
 
     def statistics(self, prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor | None:
         """Sums over the rows of a batch that its loss depends on: add them up over processes, then take the loss."""
@@ -139,6 +165,8 @@ OBJECTIVES: dict[str, tuple[Loss, tuple[str, ...]]] = {  # the loss, and the met
     "classification": (classes, ("accuracy", "balanced-accuracy")),
     "multi-label": (binary, ("roc-auc", "average-precision")),
 }
+
+SMOOTHED = {"node-classification": balanced_classes, "classification": classes}
 
 
 def make_objective(name: str, metric: str | None = None) -> Objective:
@@ -177,6 +205,7 @@ def _real(values: Tensor, share: Tensor) -> Tensor:
     return torch.where(share > 0, values, 0)
 
 
-def _cross_entropy(prediction: Tensor, target: Tensor, share: Tensor) -> Terms:
+def _cross_entropy(prediction: Tensor, target: Tensor, share: Tensor, smoothing: float) -> Terms:
     prediction = _real(_precise(prediction), share[:, None])
-    return (share * cross_entropy(prediction, _class(target), reduction="none")).sum(), share.sum()
+    entropy = cross_entropy(prediction, _class(target), reduction="none", label_smoothing=smoothing)
+    return (share * entropy).sum(), share.sum()

@@ -122,6 +122,9 @@ class TrainingSettings:
     averaging: float = setting(
         "score a running average of the weights that decays by this factor", 0.0, least=0, below=1
     )
+    label_smoothing: float = setting(
+        "share of the label that is spread over all classes in training", 0.0, least=0, below=1
+    )
     metric: (
         Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
     ) = setting("the score that counts (none: that of the benchmark)", None)
