@@ -63,6 +63,19 @@ def test_compiled_convolution_is_the_same_at_every_size(backend, message):
 
 
 @pytest.mark.slow
+def test_compiled_blocks_are_the_same():
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    blocks = {"gate": True, "edge_updates": True, "norm": "before", "feed_forward": 1, "learned_directions": 1}
+    kind = {"message": "complex", "edge_dim": 2, "num_layers": 2}
+    net = DGN(nn.Linear(4, 16), 16, aggregators=["mean", "dx1", "dx2"], **kind, **blocks).double()
+    compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
+    x, edge_index, field = inputs(grid(3, 3))
+    given = x, edge_index, field, torch.cat([field, field.square()], dim=1), torch.zeros(len(x), dtype=torch.long)
+    assert_same(compiled(*given, num_graphs=1), net(*given, num_graphs=1), x)
+
+
+@pytest.mark.slow
 def test_inductor_compiles_a_convolution():
     pytest.importorskip("numba", reason="Numba is not installed")
     if not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
