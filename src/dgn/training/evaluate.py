@@ -11,6 +11,7 @@ from dgn.training.objectives import Objective
 
 FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU
 
+
 class Scores(NamedTuple):
     """The loss of a split and its metrics by name."""
 
