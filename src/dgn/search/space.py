@@ -2,7 +2,7 @@
 
 .. code-block:: yaml
 
-    parameters: 100000                                       # the width of the layers is fitted to it; may be left out
+    parameters: 100000                                       # layers as wide as it allows; may be left out
     settings:
       training.weight_decay: [1e-5, 3e-7]                    # one of these values
       network.aggregators: [[mean, dx1], [mean, max, av1]]

@@ -1,6 +1,8 @@
-"""The width of a network that comes closest to a number of parameters."""
+"""The width of a network that keeps to a number of parameters."""
 
 from dataclasses import replace
+
+import torch
 
 from dgn.training.build import build_for_inputs, count_parameters, inputs_for
 from dgn.training.experiment import Experiment
@@ -8,7 +10,7 @@ from dgn.training.settings import NetworkSettings
 
 
 def fit_width(experiment: Experiment, parameters: int) -> Experiment:
-    """The experiment with the ``hidden`` that comes closest to so many parameters, at least one channel for each tower.
+    """The experiment with the largest ``hidden`` for at most so many parameters, at least one channel for each tower.
 
     ``last``, where it is given, stays as much narrower as it was. Networks grow with their width, so that halving an
     interval finds it.
@@ -17,22 +19,33 @@ def fit_width(experiment: Experiment, parameters: int) -> Experiment:
     >>> fit_width(load_experiment("zinc/complex-e/mean-dx1", ["network.hidden=10"]), 103_495).network.hidden
     52
     """
-    network, step = experiment.network, experiment.network.towers
-    inputs = inputs_for(experiment.data)
+    step = experiment.network.towers
 
-    def count(towers_wide: int) -> int:
-        return count_parameters(build_for_inputs(_widened(network, towers_wide * step), inputs))
+    def fits(towers_wide: int) -> bool:
+        return size(widened(experiment, towers_wide * step)) <= parameters
 
     low, high = 1, 2
-    while count(high) < parameters:
+    while fits(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if count(middle) < parameters else (low, middle)
-    best = min((low, high), key=lambda width: abs(count(width) - parameters))
-    return replace(experiment, network=_widened(network, best * step))
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return widened(experiment, low * step)
 
 
-def _widened(network: NetworkSettings, hidden: int) -> NetworkSettings:
+def widened(experiment: Experiment, hidden: int) -> Experiment:
+    """The experiment with another width."""
+    network: NetworkSettings = experiment.network
     last = None if network.last is None else max(network.towers, hidden + network.last - network.hidden)
-    return replace(network, hidden=hidden, last=last)
+    return replace(experiment, network=replace(network, hidden=hidden, last=last))
+
+
+def size(experiment: Experiment) -> int:
+    """The number of parameters of an experiment, without opening its graphs.
+
+    >>> from dgn.training.experiment import load_experiment
+    >>> size(load_experiment("zinc/tuned"))
+    98035
+    """
+    with torch.device("meta"):
+        return count_parameters(build_for_inputs(experiment.network, inputs_for(experiment.data)))

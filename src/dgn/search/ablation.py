@@ -1,0 +1,98 @@
+"""Ablations: an experiment without one of its parts, at as many parameters, so that only the part is missing."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, replace
+from itertools import product
+from typing import Any
+
+from dgn.aggregation import make_plan
+from dgn.search.width import fit_width, size, widened
+from dgn.training.experiment import Experiment
+from dgn.training.settings import AugmentationSettings
+
+ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
+EDGE_ROOM = 5  # channels of edges by which an ablation may differ
+
+
+def ablations(experiment: Experiment) -> dict[str, Experiment]:
+    """An experiment without each of the parts that it has, by the name of what is missing.
+
+    Directional aggregators make room for as many isotropic ones. Where parameters went with a part, wider layers take
+    its place; features of edges, a few channels more or less, even out what a whole channel of all layers is too much.
+
+    >>> from dgn.training.experiment import load_experiment
+    >>> found = ablations(load_experiment("zinc/plus"))
+    >>> list(found)
+    ['no-directions', 'no-averaging', 'no-feed-forward', 'no-structure']
+    >>> found["no-directions"].network.aggregators
+    ('sum', 'mean', 'max', 'min')
+    """
+    data, network, training = experiment.data, experiment.network, experiment.training
+    changed = {
+        "no-directions": without_directions(experiment),
+        "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
+        "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0)),
+        "no-structure": replace(experiment, data=replace(data, random_walk=0, rings=(), field="eigenvectors")),
+    }
+    return {
+        name: replace(_as_large(each, size(experiment)), name=f"{experiment.name}-ablation/{name}")
+        for name, each in changed.items()
+        if each != experiment
+    }
+
+
+def without_directions(experiment: Experiment) -> Experiment:
+    """The experiment with an isotropic aggregator in the place of each directional one, and a field nowhere."""
+    network = experiment.network
+    kept = [name for name in network.aggregators if not make_plan([name]).num_directions]
+    others = [name for name in ISOTROPIC if name not in kept]
+    if len(others) < len(network.aggregators) - len(kept):
+        raise ValueError(
+            f"network.aggregators: expected at most {len(ISOTROPIC)}, as many as there are isotropic ones, got "
+            f"{len(network.aggregators)}; leave some out"
+        )
+    names = tuple(name if name in kept else others.pop(0) for name in network.aggregators)
+    return replace(
+        experiment,
+        data=replace(experiment.data, directions=None, field="eigenvectors"),
+        network=replace(network, aggregators=names, positional=0),
+        augmentation=AugmentationSettings(),
+    )
+
+
+def _as_large(experiment: Experiment, parameters: int) -> Experiment:
+    """The widths that come closest to so many parameters; of equally close ones the least changed edges."""
+    if size(experiment) == parameters:
+        return experiment
+    hidden, edge_dim = fit_width(experiment, parameters).network.hidden, experiment.network.edge_dim
+    changes = [0] if edge_dim is None else sorted(range(-min(EDGE_ROOM, edge_dim - 1), EDGE_ROOM + 1), key=abs)
+    candidates = [
+        replace(wide, network=replace(wide.network, edge_dim=None if edge_dim is None else edge_dim + change))
+        for change, more in product(changes, (0, experiment.network.towers))
+        for wide in [widened(experiment, hidden + more)]
+    ]
+    return min(candidates, key=lambda each: abs(size(each) - parameters))
+
+
+def to_short_yaml(experiment: Experiment, note: str) -> str:
+    """The file of an experiment that comes with the package: a comment, and what differs from the defaults."""
+    lines = [f"# {note}"]
+    for section in ("data", "network", "training", "augmentation"):
+        stated = list(_stated(getattr(experiment, section)))
+        lines += [f"{section}:", *stated] if stated else []
+    return "\n".join(lines) + "\n"
+
+
+def _stated(settings: Any) -> Iterator[str]:
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if each.default is MISSING or value != each.default:
+            yield f"  {each.name}: {_text(value)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return str(value)

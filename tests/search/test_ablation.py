@@ -1,0 +1,64 @@
+"""Ablations: only one part is missing, and as many parameters are there."""
+
+from pathlib import Path
+
+import pytest
+
+from dgn.search.ablation import ablations, to_short_yaml, without_directions
+from dgn.search.width import size
+from dgn.training.experiment import experiment_names, load_experiment
+
+#: Experiments beyond the paper, with their budgets of parameters.
+BUDGETS = {"zinc/plus": 100_000, "zinc/plus-500k": 500_000, "cifar10/plus": 110_000, "pattern/plus": 110_000}
+BUDGETS["molhiv/plus"] = 150_000
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_the_shipped_ablations_are_those_of_the_shipped_experiment(name: str) -> None:
+    wanted = {f"{name}-ablation/{missing}": each for missing, each in ablations(load_experiment(name)).items()}
+    shipped = {each: load_experiment(each) for each in experiment_names() if each.startswith(f"{name}-ablation/")}
+    assert shipped == wanted
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_sizes_keep_to_the_budget_and_to_each_other(name: str) -> None:
+    plus = load_experiment(name)
+    assert (0.7 if name == "molhiv/plus" else 0.95) * BUDGETS[name] < size(plus) <= BUDGETS[name]
+    # Without features of edges, nothing is finer than one channel of all layers.
+    near = 0.025 if plus.network.edge_dim is None else 0.01
+    for each in ablations(plus).values():
+        assert abs(size(each) / size(plus) - 1) < near
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
+    parts = {
+        "no-directions": {"network.aggregators", "augmentation.drop"},
+        "no-averaging": {"training.averaging"},
+        "no-feed-forward": {"network.feed_forward", "network.hidden", "network.edge_dim"},
+        "no-structure": {"data.random_walk", "data.rings", "data.field", "network.hidden", "network.edge_dim"},
+    }
+    plus = load_experiment(name)
+    for missing, each in ablations(plus).items():
+        assert 0 < len(set(each.differences(plus)) & parts[missing]) == len(each.differences(plus))
+        assert each.training.seeds == plus.training.seeds
+
+
+def test_without_directions_no_field_is_left() -> None:
+    changes = ["network.aggregators=[av1, mean, dx2, min]", "network.positional=2", "augmentation.drop=0.1"]
+    blind = without_directions(load_experiment("zinc/plus", changes))
+    assert blind.network.aggregators == ("sum", "mean", "max", "min")
+    assert blind.num_directions == 0
+    assert not blind.augmentation.drop
+
+
+def test_more_directions_than_there_are_isotropic_aggregators_are_refused() -> None:
+    many = load_experiment("zinc/plus", ["network.aggregators=[mean, dx1, dx2, dx3, av1, av2, av3]"])
+    with pytest.raises(ValueError, match=r"network.aggregators: expected at most 6, .* got 7"):
+        without_directions(many)
+
+
+def test_a_short_file_says_all(tmp_path: Path) -> None:
+    plus = load_experiment("zinc/plus", ["augmentation.reflection=true", "training.learning_rate=0.00123"])
+    (tmp_path / "mine.yaml").write_text(to_short_yaml(plus, "Mine."))
+    assert not load_experiment(tmp_path / "mine.yaml").differences(plus)
