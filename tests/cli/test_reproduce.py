@@ -104,8 +104,26 @@ def test_the_tuned_table(dgn: Any, training: Any) -> None:
     assert "0.219 ± 0.010" in done.output
 
 
+def test_beyond_the_paper_graphs_with_other_inputs_are_loaded_again(
+    dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def load(experiment: Any, _progress: bool) -> Any:
+        asked.append((experiment.data.random_walk, experiment.num_directions))
+        return SimpleNamespace(metric="mae", note="")
+
+    monkeypatch.setattr("dgn.training.load.load_graphs", load)
+    rows = "plus,plus-ablation/no-directions,plus-ablation/no-structure"
+    done = dgn("reproduce", "plus", "--dataset", "zinc", "--rows", rows, "--device", "cpu", "--no-curves")
+    assert done.exit_code == 0, done.output
+    assert [name for name, _ in training.calls] == [f"zinc/{row}" for row in rows.split(",")]
+    assert asked == [(16, 2), (0, 2)]
+    assert done.output.index("CIN-small, published") < done.output.index("zinc/plus-ablation/no-structure`")
+
+
 def test_unknown_tables_are_refused(dgn: Any, training: Any) -> None:
     refused = dgn("reproduce", "table3", "--dataset", "zinc")
     assert refused.exit_code == 1
-    assert "table: expected one of 'table1', 'table2', 'multi-label', 'augmentation'" in refused.stderr
+    assert "table: expected one of 'table1', 'table2', 'multi-label', 'augmentation', 'plus'" in refused.stderr
     assert not training.calls

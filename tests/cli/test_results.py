@@ -24,6 +24,21 @@ def test_runs_are_collected_and_written_up(dgn: Any, training: Any) -> None:
 
 
 @pytest.mark.usefixtures("training")
+def test_tables_beyond_the_paper_fill_their_page(dgn: Any) -> None:
+    Path("docs").mkdir()
+    page = Path("docs/beyond.md")
+    page.write_text(f"A story.\n\n{BEGIN}\n{END}\n")
+    dgn(*TRAINED, "--seeds", "1")
+    assert dgn("results", "--collect", "runs").exit_code == 0
+    assert "|" not in page.read_text()
+    dgn("train", "zinc/plus", "--device", "cpu")
+    done = dgn("results", "--collect", "runs")
+    assert page.read_text().startswith("A story.")
+    assert "| `zinc/plus` | 0.030 ± 0.016 | 0.030 ± 0.016 | 1,234 | 5 |" in page.read_text()
+    assert "wrote docs/figures/zinc_parameters.png" in done.output
+
+
+@pytest.mark.usefixtures("training")
 def test_a_readme_without_markers_is_left_alone(dgn: Any) -> None:
     dgn(*TRAINED)
     Path("README.md").write_text("mine\n")

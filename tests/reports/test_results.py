@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dgn.reports.beyond import beyond_sections
 from dgn.reports.page import read_notes, results_page
 from dgn.reports.results import collect_results, read_results, wall_seconds
 from dgn.reports.runs import to_json, write_run, write_text
@@ -25,6 +26,10 @@ def test_the_committed_pages_are_up_to_date() -> None:
         results, read_notes(ROOT / "results" / "notes.yaml"), read_eigenvectors(ROOT / "results" / "eigenvectors.yaml")
     ), "run dgn results"
     assert readme.read_text() == replace_summary(readme.read_text(), results_summary(results), readme), (
+        "run dgn results"
+    )
+    beyond = ROOT / "docs" / "beyond.md"
+    assert beyond.read_text() == replace_summary(beyond.read_text(), beyond_sections(results), beyond), (
         "run dgn results"
     )
 

@@ -1,4 +1,4 @@
-"""``dgn reproduce``: the cells of a table of the paper, beside the paper's."""
+"""``dgn reproduce``: the cells of a table of the paper, beside the paper's, or of ours beyond it."""
 
 import gc
 import time
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
     from dgn.reports.runs import FinishedRun
     from dgn.training.experiment import Experiment
+    from dgn.training.settings import DataSettings
 
 
 def command(
     table: Annotated[
-        str, typer.Argument(help="table1 (the same budget), table2 (tuned), multi-label or augmentation.")
+        str,
+        typer.Argument(help="table1 (the same budget), table2 (tuned), multi-label, augmentation, or plus (beyond)."),
     ],
     dataset: Annotated[
         str | None,
@@ -131,20 +133,17 @@ def _loader(
 
     ``on_load`` hears of the cells of a dataset that has been loaded.
     """
-    from dgn.training.load import load_graphs
-
-    def key(experiment: "Experiment") -> tuple[str, str | None, float]:
-        return experiment.data.dataset, experiment.data.normalization, experiment.data.train_fraction
+    from dgn.training.load import any_directions, load_graphs
 
     @lru_cache(maxsize=1)
-    def load(wanted: tuple[str, str | None, float]) -> "Benchmark":
-        alike = [each for each in experiments if key(each) == wanted]
+    def load(wanted: "DataSettings") -> "Benchmark":
+        alike = [each for each in experiments if any_directions(each.data) == wanted]
         # Fewer directions are the first columns of more.
         graphs = load_graphs(max(alike, key=lambda each: each.num_directions), True)
         on_load(alike)
         return graphs
 
-    return lambda experiment: load(key(experiment))
+    return lambda experiment: load(any_directions(experiment.data))
 
 
 def _compile_ahead(beside: ExitStack, cells: Sequence["Experiment"], out: Path, device: str, processes: int) -> None:
@@ -178,10 +177,13 @@ def _print_tables(
     console: Console, experiments: Sequence["Experiment"], finished: dict[str, list["FinishedRun"]]
 ) -> None:
     """A table for each dataset, in the order of the paper."""
-    from dgn.reports.cells import in_order
+    from dgn.reports.beyond import beyond_table
+    from dgn.reports.cells import in_order, table_of
     from dgn.reports.scores import summarize
     from dgn.reports.tables import paper_table
 
     scores = {name: summarize(runs) for name, runs in finished.items()}
     for _, chosen in groupby(experiments, key=lambda each: each.data.dataset):
-        print_table(console, paper_table(in_order(list(chosen)), scores))
+        ordered = in_order(list(chosen))
+        is_ours = table_of(ordered[0]) == "plus"
+        print_table(console, beyond_table(ordered, finished) if is_ours else paper_table(ordered, scores))

@@ -8,6 +8,7 @@ import typer
 from dgn.cli.display import make_console
 
 PAGE, README = Path("docs/results.md"), Path("README.md")
+BEYOND = "beyond.md"  # beside the page
 NOTES, EIGENVECTORS = "notes.yaml", "eigenvectors.yaml"  # beside the results
 
 
@@ -45,8 +46,8 @@ def command(
 
 
 def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:
-    """Write the page, its figure and the summary, and return the files."""
-    from dgn.reports.augmentation import PICTURE, draw_augmentation
+    """Write the page, the tables beyond the paper, their figures and the summary, and return the files."""
+    from dgn.reports import augmentation, beyond
     from dgn.reports.cells import cells
     from dgn.reports.page import read_notes, results_page
     from dgn.reports.results import read_results
@@ -62,7 +63,14 @@ def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:
         readme = README
     if readme is not None:
         texts[readme] = replace_summary(readme.read_text(encoding="utf-8"), results_summary(results), readme)
+    told = page.parent / BEYOND
+    if told.exists():
+        texts[told] = replace_summary(told.read_text(encoding="utf-8"), beyond.beyond_sections(results), told)
     for path, text in texts.items():
         write_text(path, text)
-    drawn = draw_augmentation(cells("augmentation", "cifar10"), results, page.parent / PICTURE)
-    return [*texts, *([page.parent / PICTURE] if drawn else [])]
+    pictures = [page.parent / each.PICTURE for each in (augmentation, beyond)]
+    drawn = (
+        augmentation.draw_augmentation(cells("augmentation", "cifar10"), results, pictures[0]),
+        told.exists() and beyond.draw_beyond(results, pictures[1]),
+    )
+    return [*texts, *(picture for picture, is_there in zip(pictures, drawn, strict=True) if is_there)]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dgn.reports.tables import Table
     from dgn.search.study import Search, Trial
     from dgn.training.experiment import Experiment
+    from dgn.training.settings import DataSettings
 
 SHOWN = 10  # trials in the table
 
@@ -118,21 +119,13 @@ class Graphs:
     def __init__(self) -> None:
         self.benchmark: Benchmark | None = None
         self.directions = 0
-        self.key: tuple[str, ...] = ()
+        self.data: DataSettings | None = None
 
     def __call__(self, experiment: "Experiment") -> "Benchmark":
-        from dgn.training.load import load_graphs
+        from dgn.training.load import any_directions, load_graphs
 
-        data = experiment.data
-        key = (
-            data.dataset,
-            str(data.path),
-            str(data.normalization),
-            str(data.random_walk),
-            str(data.rings),
-            data.field,
-        )
-        if self.benchmark is None or key != self.key or self.directions < experiment.num_directions:
+        data = any_directions(experiment.data)
+        if self.benchmark is None or data != self.data or self.directions < experiment.num_directions:
             self.benchmark = load_graphs(experiment, True)
-            self.directions, self.key = experiment.num_directions, key
+            self.directions, self.data = experiment.num_directions, data
         return self.benchmark

@@ -12,6 +12,7 @@ TITLES = {
     "table2": "Table 2, tuned",
     "multi-label": "Many labels, most of them missing",
     "augmentation": "Augmentation, a tenth of CIFAR10",
+    "plus": "Beyond the paper",
 }
 DATASETS = {
     "zinc": "ZINC", "pattern": "PATTERN", "cifar10": "CIFAR10", "molhiv": "MolHIV", "molpcba": "MolPCBA",
@@ -21,6 +22,9 @@ DATASETS = {
 ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
 TURNS = ("mean", "mean-dx1", "mean-dx1-av1", "mean-av1", "mean-dx1-dx2", "mean-av1-av2", "mean-pos1", "mean-pos1-pos2")
 KINDS = ("simple", "complex", "complex-e")
+#: What networks beyond the paper are without, in the order in which it is run: what is asked first comes first, and
+#: graphs without structural numbers, which have to be loaded again, last.
+PARTS = ("", "no-directions", "no-averaging", "no-feed-forward", "no-structure")
 
 
 @cache  # the files of the package do not change while it runs
@@ -36,13 +40,15 @@ def shipped() -> Mapping[str, Experiment]:
 def table_of(experiment: Experiment) -> str | None:
     """The table that an experiment belongs to: one of the paper's, or one of ours beside it.
 
-    >>> [table_of(load_experiment(name)) for name in ("zinc/tuned", "muv/simple/mean", "digits/dx")]
-    ['table2', 'multi-label', None]
+    >>> [table_of(load_experiment(name)) for name in ("zinc/tuned", "muv/simple/mean", "zinc/plus", "digits/dx")]
+    ['table2', 'multi-label', 'plus', None]
     """
     if experiment.published is not None:
         return experiment.published.table
     if experiment.name.startswith("cifar10/augmentation/"):
         return "augmentation"
+    if "/plus" in experiment.name:
+        return "plus"
     return "multi-label" if experiment.data.dataset in ("muv", "tox21") else None
 
 
@@ -94,6 +100,7 @@ def in_turn(experiments: Sequence[Experiment]) -> list[Experiment]:
 def _turn(experiment: Experiment) -> tuple[float, ...]:
     kind, row = _parts(experiment)
     return (
+        _missing(experiment)[1],
         experiment.augmentation.distortion,
         experiment.augmentation.rotation,
         TURNS.index(row) if row in TURNS else len(TURNS),
@@ -101,10 +108,17 @@ def _turn(experiment: Experiment) -> tuple[float, ...]:
     )
 
 
-def _place(experiment: Experiment) -> tuple[int, int, float, float, str]:
+def _place(experiment: Experiment) -> tuple[str, int, int, int, float, float, str]:
     (kind, row), change = _parts(experiment), experiment.augmentation
     place = ROWS.index(row) if row in ROWS else len(ROWS)
-    return (KINDS.index(kind) if kind in KINDS else 0, place, change.distortion, change.rotation, row)
+    kinds = KINDS.index(kind) if kind in KINDS else 0
+    return (*_missing(experiment), kinds, place, change.distortion, change.rotation, row)
+
+
+def _missing(experiment: Experiment) -> tuple[str, int]:
+    """The network beyond the paper, and the place of what it is without."""
+    name, _, part = experiment.name.partition("-ablation/")
+    return (name, PARTS.index(part)) if table_of(experiment) == "plus" else ("", 0)
 
 
 def _parts(experiment: Experiment) -> tuple[str, str]:

@@ -1,9 +1,12 @@
 """The graphs of an experiment, with the directions and structural numbers that its network reads."""
 
+from dataclasses import replace
+
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
 from dgn.training.experiment import Experiment
+from dgn.training.settings import DataSettings
 
 
 def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
@@ -21,3 +24,8 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_structure(with_fraction(benchmark, data.train_fraction), data.random_walk, data.rings)
     return with_structure_field(benchmark, data.field, experiment.num_directions)
+
+
+def any_directions(data: DataSettings) -> DataSettings:
+    """What decides which graphs are loaded, but for the number of directions: fewer are the first columns of more."""
+    return replace(data, directions=None)
