@@ -63,8 +63,23 @@ def test_the_papers_spaces_are_grids_of_possible_settings(name: str, size: int) 
 
 def test_every_shipped_space_names_settings() -> None:
     for name in space_names():
-        _check_names(load_experiment(f"{name}/tuned"), load_space(name))
+        _check_names(load_experiment(name if "/" in name else f"{name}/tuned"), load_space(name))
     assert load_space("molpcba").size == 2**8 * 4 * 3 * 5 * 4 * 4 * 3 * 2 * 4 * 3
+
+
+@pytest.mark.parametrize("name", [name for name in space_names() if "/" in name])
+def test_values_of_spaces_beyond_the_paper_fit_together(name: str) -> None:
+    space, base = load_space(name), load_experiment(name)
+    assert space.parameters is not None
+    seen = set()
+    for place, domain in enumerate(space.domains.values()):
+        assert isinstance(domain, tuple)
+        for value in domain:
+            others = {key: values[0] for key, values in space.domains.items() if isinstance(values, tuple)}
+            found = read_experiment(base.to_dict(), space.changes(others | {list(space.domains)[place]: value}))
+            assert not found.augmentation.drop or found.num_directions
+            seen.add(bool(found.num_directions))
+    assert seen == {True, False}  # the search may do without directions
 
 
 @pytest.mark.parametrize(

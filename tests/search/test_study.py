@@ -44,6 +44,17 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path: Path, data: An
     assert len(whole) == 3
 
 
+def test_what_is_under_way_is_not_given_again(tmp_path: Path) -> None:
+    search = make(tmp_path)
+    busy: list[int] = []
+    while (trial := search.next(10, busy)) is not None:
+        busy.append(trial.number)
+    assert busy == [0, 1, 2, 3]
+    again = make(tmp_path).next(10, busy[:1])
+    assert again is not None
+    assert again.number == 1
+
+
 def test_other_seeds_propose_other_values(tmp_path: Path) -> None:
     assert run(make(tmp_path / "a", OPEN), 2) != run(make(tmp_path / "b", OPEN, seed=1), 2)
 

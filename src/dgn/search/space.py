@@ -91,12 +91,13 @@ class Space:
 
 
 def space_names() -> list[str]:
-    """The spaces that come with the package: the paper's, by dataset.
+    """The spaces that come with the package: the paper's by dataset, ours by the experiment they start from.
 
-    >>> space_names()
-    ['cifar10', 'molhiv', 'molpcba', 'pattern', 'zinc']
+    >>> [name for name in space_names() if "zinc" in name]
+    ['zinc', 'zinc/plus', 'zinc/plus-500k']
     """
-    return sorted(path.stem for path in _shipped().glob("*.yaml"))
+    folder = _shipped()
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
 
 
 def load_space(name_or_path: str | Path) -> Space:

@@ -1,6 +1,6 @@
 """A study: the trials of a search in a folder, proposed and remembered by Optuna."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ from dgn.training.metrics import METRICS
 if TYPE_CHECKING:
     import optuna
 
-DESCRIPTION, STORAGE = "search.yaml", "study.db"
+DESCRIPTION, STORAGE = "search.yaml", "study.log"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Search:
 
     Trial n depends on the values and scores of those before it and on ``seed + n`` alone, so that a search that was
     stopped goes on as if it had not been. A trial that was under way is the next one, with its values and its folder.
-    One process at a time works on a folder.
+    With several under way at once, what is proposed also depends on which of them have ended, so that another search
+    of the same seed may find others. One process at a time asks and tells.
     """
 
     def __init__(self, folder: Path, experiment: Experiment, space: Space, seeds: Sequence[int], seed: int = 0) -> None:
@@ -46,8 +47,10 @@ class Search:
         _describe(folder, {"experiment": experiment.to_dict(), "space": _plain(space), "seeds": [*seeds], "seed": seed})
         self.study = _open(folder / STORAGE, METRICS[self.metric][1])
 
-    def next(self, total: int) -> Trial | None:
-        """The trial that was under way, else a new one; nothing once ``total`` have ended or all combinations are done.
+    def next(self, total: int, busy: Collection[int] = ()) -> Trial | None:
+        """The trial that was under way, else a new one; nothing once ``total`` were begun or all combinations are.
+
+        ``busy`` are the numbers of trials that are under way now: they are not given again.
 
         All combinations are tried one after the other where they fit into ``total``, otherwise Optuna's
         tree-structured Parzen estimator proposes.
@@ -57,6 +60,8 @@ class Search:
 
         names, trials = set(self.space.domains), self.study.get_trials(deepcopy=False)
         for trial in trials:
+            if trial.number in busy:
+                continue
             if trial.state == TrialState.RUNNING and set(trial.params) == names:
                 return self._trial(trial.number, trial.params)
             if trial.state == TrialState.RUNNING:  # stopped while it was being proposed
@@ -123,10 +128,13 @@ class Search:
 def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
     check_package("search", "optuna", "search")
     import optuna
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction: Literal["maximize", "minimize"] = "maximize" if higher_is_better else "minimize"
-    return optuna.create_study(study_name="dgn", storage=f"sqlite:///{path}", direction=direction, load_if_exists=True)
+    storage = JournalStorage(JournalFileBackend(str(path)))  # needs no database
+    return optuna.create_study(study_name="dgn", storage=storage, direction=direction, load_if_exists=True)
 
 
 def _distribution(domain: tuple[str, ...] | Range) -> "optuna.distributions.BaseDistribution":
