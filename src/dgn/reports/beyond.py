@@ -59,10 +59,11 @@ def beyond_table(chosen: Sequence[Experiment], results: Results) -> Table:
     """What was run of one dataset, whole networks before what they are without a part, below what was published."""
     rows: list[tuple[str, ...]] = []
     for cell in chosen:
-        if "-ablation/" not in cell.name:
+        name, _, part = cell.name.partition("-ablation/no-")
+        if not part:
             rows += _published(cell)
         if cell.name in results:
-            rows.append(_row(f"`{cell.name}`", results[cell.name]))
+            rows.append(_row(f"without {part.replace('-', ' ')}" if part else name, results[cell.name]))
     header = ("run", f"test {main_metric(chosen[0])}", "validation", "parameters", "seeds")
     return Table(f"Beyond the paper: {chosen[0].data.dataset}", header, tuple(rows))
 
