@@ -40,11 +40,14 @@ def dense_powers(edge_index: torch.Tensor, num_nodes: int, steps: int) -> np.nda
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_they_are_the_diagonals_of_powers(name: str) -> None:
+@pytest.mark.parametrize("small", [0, 256], ids=["node by node", "as a whole"])
+def test_they_are_the_diagonals_of_powers(name: str, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgn.structure.walk.SMALL", small)
     edge_index, num_nodes = GRAPHS[name]
-    found = return_probabilities(edge_index, 16, num_nodes)
-    assert found.dtype == torch.float32
-    np.testing.assert_allclose(found.numpy(), dense_powers(edge_index, num_nodes, 16), atol=1e-7)
+    for steps in (16, 5):
+        found = return_probabilities(edge_index, steps, num_nodes)
+        assert found.dtype == torch.float32
+        np.testing.assert_allclose(found.numpy(), dense_powers(edge_index, num_nodes, steps), atol=1e-7)
 
 
 def test_walks_that_reach_more_nodes_than_there_is_room_for_are_followed() -> None:

@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from dgn.graph import as_graph
+from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_package
 from dgn.threads import for_chunks
 
 SMALLEST = 256  # nodes that are worth a thread
+SMALL = 256  # nodes of a graph whose walks fit the cache of a core, all of them side by side
 
 
 def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None = None) -> Tensor:
@@ -25,8 +27,9 @@ def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None
     Laws: relabelling the nodes relabels the rows; graphs side by side give what each gives alone. Without self-loops
     :math:`p_{i1} = 0`, and in a bipartite graph every odd t has probability 0.
 
-    Each node is followed by itself, through the nodes that its walk can reach: graphs of a batch cost no more than one
-    by one. Computed in float64, without rounding to float32 on the way. Needs Numba.
+    Small graphs are followed as a whole, half of the steps: what returns after s + t steps meets what went s with what
+    went t. In large ones each node is followed by itself, through the nodes that its walk can reach. Graphs of a batch
+    cost no more than one by one. Computed in float64, without rounding to float32 on the way. Needs Numba.
 
     Shapes:
         ``edge_index`` [2, E], a ``Graph``, a PyG ``Data`` or ``PackedGraphs``; returns [N, steps] float32.
@@ -37,10 +40,28 @@ def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None
     if steps < 1:
         raise ValueError(f"steps: expected 1 or more, got {steps}; ask for 16, for example")
     check_package("return_probabilities", "numba", "cpu")
-    from dgn.structure.walk_kernels import follow
+    from dgn.structure.walk_kernels import follow, meet
 
     graph = as_graph(edge_index, num_nodes)
     pointer, neighbor = (part.cpu().numpy() for part in (graph.by_target.pointer, graph.by_target.neighbor))
     found = np.empty((graph.num_nodes, steps), dtype=np.float32)
-    for_chunks(lambda begin, end: follow(begin, end, pointer, neighbor, found), graph.num_nodes, SMALLEST)
+    starts = _starts(graph)
+    if starts is None:
+        for_chunks(lambda begin, end: follow(begin, end, pointer, neighbor, found), graph.num_nodes, SMALLEST)
+    else:
+        smallest = max(1, SMALLEST * (len(starts) - 1) // max(graph.num_nodes, 1))
+        for_chunks(lambda begin, end: meet(begin, end, starts, pointer, neighbor, found), len(starts) - 1, smallest)
     return torch.from_numpy(found).to(graph.edge_index.device)
+
+
+def _starts(graph: Graph) -> NDArray[np.int64] | None:
+    """The first node of each graph and the end, if all are small and lie one behind the other."""
+    size = torch.tensor([graph.num_nodes])
+    if graph.batch is not None:
+        batch = graph.batch.cpu()
+        if bool((batch.diff() < 0).any()):
+            return None
+        size = torch.bincount(batch, minlength=graph.num_graphs)
+    if not len(size) or int(size.max()) > SMALL:
+        return None
+    return np.concatenate([[0], size.cumsum(0).numpy()])

@@ -71,3 +71,52 @@ def spread(p, node, pointer, neighbor, place, here, there):
             there[q, lane] += share * here[p, lane]
     for lane in range(LANES):
         here[p, lane] = 0.0
+
+
+@compiled
+def meet(begin, end, starts, pointer, neighbor, found):
+    """Rows of the nodes ``starts[begin]`` to ``starts[end]``: all walks of a graph together, each half as long.
+
+    A walk of s + t steps is back where one of s steps and one of t steps meet: the diagonal of P^(s+t) is that of
+    P^s P^t, which takes no product of its own.
+    """
+    most = 0
+    for g in range(begin, end):
+        most = max(most, starts[g + 1] - starts[g])
+    here, there = np.empty((most, most)), np.empty((most, most))
+    for g in range(begin, end):
+        first, nodes = starts[g], starts[g + 1] - starts[g]
+        for i in range(nodes):
+            for j in range(nodes):
+                here[i, j] = 1.0 if i == j else 0.0
+        for t in range(0, found.shape[1], 2):
+            for i in range(nodes):
+                gather(i, first, nodes, pointer, neighbor, here, there)
+            back(first, nodes, t, there, here, found)
+            if t + 1 < found.shape[1]:
+                back(first, nodes, t + 1, there, there, found)
+            here, there = there, here
+
+
+@compiled
+def gather(i, first, nodes, pointer, neighbor, here, there):
+    """Row i of P times ``here``."""
+    row = there[i]
+    for j in range(nodes):
+        row[j] = 0.0
+    begin, end = pointer[first + i], pointer[first + i + 1]
+    share = 1.0 / max(end - begin, 1)
+    for e in range(begin, end):
+        source = here[neighbor[e] - first]
+        for j in range(nodes):
+            row[j] += share * source[j]
+
+
+@compiled
+def back(first, nodes, t, one, other, found):
+    """Column t of ``found``: the diagonal of the product of two powers."""
+    for i in range(nodes):
+        total, row = 0.0, one[i]
+        for j in range(nodes):
+            total += row[j] * other[j, i]
+        found[first + i, t] = total
