@@ -19,7 +19,8 @@ EXPERIMENTS = Path(dgn.__file__).parent / "experiments"
 
 
 def main(source: str, name: str, note: str) -> None:
-    base = replace(load_experiment(source), name=name, published=None)
+    found = load_experiment(source)
+    base = replace(found, name=name, published=None, data=replace(found.data, path=None))
     texts = {base: note}
     texts |= {
         each: f"{name}: {missing.replace('-', ' ')}, at as many parameters."
