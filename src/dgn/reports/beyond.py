@@ -77,7 +77,7 @@ def beyond_sections(results: Results) -> str:
             other = other_data(run for cell in chosen for run in results.get(cell.name, ()))
             title = f"### {DATASETS[dataset]}, {main_metric(chosen[0])}{other}"
             parts += [title, beyond_table(chosen, results).to_markdown(), told(chosen, results)]
-        if chosen and dataset == "zinc":
+        if dataset == "zinc" and _drawn(results):
             parts.append(f"![Error on ZINC against the number of parameters]({PICTURE})")
     return "\n\n".join(parts)
 
@@ -87,7 +87,7 @@ def draw_beyond(results: Results, path: Path) -> bool:
 
     Those whose size was published as a budget only stand at the budget.
     """
-    bases = [cell for cell in cells("plus", "zinc") if "-ablation/" not in cell.name and cell.name in results]
+    bases = _drawn(results)
     if not bases:
         return False
     figure = new_figure((6.4, 4.0))
@@ -110,6 +110,10 @@ def draw_beyond(results: Results, path: Path) -> bool:
     axes.legend(frameon=False, fontsize=8)
     save_png(figure, path)
     return True
+
+
+def _drawn(results: Results) -> list[Experiment]:
+    return [cell for cell in cells("plus", "zinc") if "-ablation/" not in cell.name and cell.name in results]
 
 
 def _point(axes: Any, runs: Sequence[FinishedRun], label: str, color: str, number: int) -> None:
