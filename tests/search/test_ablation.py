@@ -32,13 +32,18 @@ def test_sizes_keep_to_the_budget_and_to_each_other(name: str) -> None:
 
 @pytest.mark.parametrize("name", BUDGETS)
 def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
+    widths = {"network.hidden", "network.edge_dim"}
     parts = {
-        "no-directions": {"network.aggregators", "augmentation.drop"},
+        "no-directions": {"network.aggregators", "network.learned_directions", "augmentation.drop", *widths},
         "no-averaging": {"training.averaging"},
-        "no-feed-forward": {"network.feed_forward", "network.hidden", "network.edge_dim"},
-        "no-structure": {"data.random_walk", "data.rings", "data.field", "network.hidden", "network.edge_dim"},
+        "no-feed-forward": {"network.feed_forward", *widths},
+        "no-gate": {"network.gate", *widths},
+        "no-edge-updates": {"network.edge_updates", *widths},
+        "no-structure": {"data.random_walk", "data.rings", "data.field", *widths},
     }
-    plus = load_experiment(name)
+    blocks = [] if name == "pattern/plus" else ["network.gate=true", "network.edge_updates=true"]
+    plus = load_experiment(name, [*blocks, "network.learned_directions=1"])
+    assert {"no-directions", "no-averaging"} < set(ablations(plus))
     for missing, each in ablations(plus).items():
         assert 0 < len(set(each.differences(plus)) & parts[missing]) == len(each.differences(plus))
         assert each.training.seeds == plus.training.seeds

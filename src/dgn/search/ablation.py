@@ -32,6 +32,8 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "no-directions": without_directions(experiment),
         "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
         "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0)),
+        "no-gate": replace(experiment, network=replace(network, gate=False)),
+        "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
         "no-structure": replace(experiment, data=replace(data, random_walk=0, rings=(), field="eigenvectors")),
     }
     return {
@@ -55,7 +57,7 @@ def without_directions(experiment: Experiment) -> Experiment:
     return replace(
         experiment,
         data=replace(experiment.data, directions=None, field="eigenvectors"),
-        network=replace(network, aggregators=names, positional=0),
+        network=replace(network, aggregators=names, positional=0, learned_directions=0),
         augmentation=AugmentationSettings(),
     )
 
