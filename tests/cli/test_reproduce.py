@@ -1,5 +1,8 @@
 """``dgn reproduce``: the cells of a table, once each, beside the paper's."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,6 +99,34 @@ def test_an_interruption_shows_what_is_there(dgn: Any, training: Any) -> None:
     assert done.exit_code == 130
     assert len(training.calls) == 1
     assert "0.353" in done.output
+
+
+def test_cells_at_once(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def threads(_console: Any, _folder: Path, processes: int) -> Iterator[ThreadPoolExecutor]:
+        with ThreadPoolExecutor(processes) as pool:
+            yield pool
+
+    monkeypatch.setattr("dgn.cli.reproduce.workers", threads)
+    training.failing = 95
+    done = dgn(*CELLS, "--device", "cpu", "--parallel", "2")
+    assert done.exit_code == 1
+    assert len(training.calls) == 4
+    assert "zinc/complex/mean-dx1: loss: expected a number, got nan" in done.stderr
+    training.failing = None
+    again = dgn(*CELLS, "--device", "cpu", "--parallel", "3")
+    assert again.exit_code == 0
+    assert len(training.calls) == 8
+    assert again.output.count("0.680 ± 0.382") == 8
+    assert "in runs/zinc/simple/mean" in Path("runs/zinc/simple/mean/output.txt").read_text()
+
+
+def test_several_processes_do_not_start_more(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    refused = dgn(*CELLS, "--device", "cpu", "--parallel", "2")
+    assert refused.exit_code == 1
+    assert "--parallel: expected one process to begin with, got several" in refused.stderr
+    assert not training.calls
 
 
 def test_the_tuned_table(dgn: Any, training: Any) -> None:

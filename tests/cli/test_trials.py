@@ -52,7 +52,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
             yield pool
 
     found = Work()
-    monkeypatch.setattr(trials, "_workers", workers)
+    monkeypatch.setattr(trials, "workers", workers)
     monkeypatch.setattr(trials, "_work", found)
     return found
 

@@ -1,10 +1,11 @@
 """``dgn reproduce``: the cells of a table of the paper, beside the paper's, or of ours beyond it."""
 
 import gc
+import os
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -16,12 +17,15 @@ from rich.console import Console
 from dgn.cli.display import as_time, make_console, print_table
 from dgn.cli.errors import say_error
 from dgn.cli.running import STOPPED, draw_summary, read_seeds, run_seeds, say_conditions
+from dgn.cli.workers import output, own_graphs, workers
 
 if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
     from dgn.reports.runs import FinishedRun
     from dgn.training.experiment import Experiment
     from dgn.training.settings import DataSettings
+
+    Outcome = tuple[Experiment, list[FinishedRun] | None, float]  # a cell, its runs if it ended, and its seconds
 
 
 def command(
@@ -51,9 +55,7 @@ def command(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     curves: Annotated[bool, typer.Option("--curves/--no-curves", help="Draw curves of all cells at the end.")] = True,
-    ahead: Annotated[
-        int, typer.Option(help="Compile the kernels of later cells in so many processes; for a GPU.", min=0)
-    ] = 0,
+    parallel: Annotated[int, typer.Option(help="So many cells at once, each in a process of its own.", min=1)] = 1,
 ) -> None:
     """Run the cells of a table of the paper, row by row, and print it beside the paper's."""
     from dgn.reports.cells import cells, in_turn, table_datasets
@@ -67,43 +69,85 @@ def command(
     datasets = [each.strip() for each in dataset.split(",")] if dataset else table_datasets(table)
     names = [cell.name for each in datasets for cell in in_turn(cells(table, each, wanted))]
     experiments = [load_experiment(name, changes) for name in names]
-    code = run_cells(make_console(), experiments, out, device, curves, ahead)
+    code = run_cells(make_console(), experiments, out, device, curves, parallel)
     if code:
         raise typer.Exit(code)
 
 
 def run_cells(
-    console: Console, experiments: Sequence["Experiment"], out: Path, device: str, curves: bool = True, ahead: int = 0
+    console: Console,
+    experiments: Sequence["Experiment"],
+    out: Path,
+    device: str,
+    curves: bool = True,
+    parallel: int = 1,
 ) -> int:
     """Run all cells, print the table of those that finished, and return the exit code.
 
     A cell that fails is named and left out; the others go on. Curves are drawn at the end, unless it was stopped. With
-    ``ahead``, so many processes compile the kernels of the other cells of a dataset once it is loaded.
+    ``parallel``, so many processes train cells at once.
     """
     start, finished, code = time.monotonic(), dict[str, list["FinishedRun"]](), 0
-    with ExitStack() as beside:
-        load = _loader(experiments, lambda cells: _compile_ahead(beside, cells, out, device, ahead))
-        for number, experiment in enumerate(experiments, 1):
-            console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
-            begin = time.monotonic()
-            try:
-                runs = _run_cell(console, experiment, load, out, device)
-            except typer.Exit as end:
-                if end.exit_code == STOPPED:
-                    code = STOPPED
-                    break
-                continue  # one of several processes, which leaves the rest to the first
+    try:
+        for experiment, runs, seconds in (
+            _in_turn(console, experiments, out, device)
+            if parallel == 1
+            else _at_once(console, experiments, out, device, parallel)
+        ):
             if runs is None:
                 code = 1
             else:
                 finished[experiment.name] = runs
-                _say_score(console, runs, time.monotonic() - begin)
+                _say_score(console, runs, seconds)
+    except typer.Exit as end:
+        code = end.exit_code
     for name in finished if curves and code != STOPPED else ():
         draw_summary(out / name)
     _print_tables(console, experiments, finished)
     say_conditions(console, [run for runs in finished.values() for run in runs])
     console.print(f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}")
     return code
+
+
+def _in_turn(console: Console, experiments: Sequence["Experiment"], out: Path, device: str) -> Iterator["Outcome"]:
+    """One cell after the other."""
+    load = _loader(experiments)
+    for number, experiment in enumerate(experiments, 1):
+        console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
+        begin = time.monotonic()
+        try:
+            runs = _run_cell(console, experiment, load, out, device)
+        except typer.Exit as end:
+            if end.exit_code == STOPPED:
+                raise
+            continue  # one of several processes, which leaves the rest to the first
+        yield experiment, runs, time.monotonic() - begin
+
+
+def _at_once(
+    console: Console, experiments: Sequence["Experiment"], out: Path, device: str, processes: int
+) -> Iterator["Outcome"]:
+    """So many cells at once, each as soon as it ends. Directions are computed once, before the processes read them."""
+    from dgn.reports.runs import finished_runs
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("--parallel: expected one process to begin with, got several; leave it out with torchrun")
+    load = _loader(experiments)
+    for experiment in experiments:
+        if not set(experiment.training.seeds) <= set(finished_runs(out / experiment.name)):
+            load(experiment)
+    with workers(console, out, processes) as pool:
+        asked = {pool.submit(_work, experiment, out, device): experiment for experiment in experiments}
+        for future in as_completed(asked):
+            yield asked[future], *future.result()
+
+
+def _work(experiment: "Experiment", out: Path, device: str) -> tuple[list["FinishedRun"] | None, float]:
+    """One cell in a process of its own: its runs and its seconds."""
+    begin = time.monotonic()
+    with output(out / experiment.name) as console:
+        runs = _run_cell(console, experiment, own_graphs(), out, device)
+    return runs, time.monotonic() - begin
 
 
 def _run_cell(
@@ -126,34 +170,17 @@ def _run_cell(
     return None
 
 
-def _loader(
-    experiments: Sequence["Experiment"], on_load: Callable[[Sequence["Experiment"]], None]
-) -> Callable[["Experiment"], "Benchmark"]:
-    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads.
-
-    ``on_load`` hears of the cells of a dataset that has been loaded.
-    """
+def _loader(experiments: Sequence["Experiment"]) -> Callable[["Experiment"], "Benchmark"]:
+    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads."""
     from dgn.training.load import any_directions, load_graphs
 
     @lru_cache(maxsize=1)
     def load(wanted: "DataSettings") -> "Benchmark":
         alike = [each for each in experiments if any_directions(each.data) == wanted]
         # Fewer directions are the first columns of more.
-        graphs = load_graphs(max(alike, key=lambda each: each.num_directions), True)
-        on_load(alike)
-        return graphs
+        return load_graphs(max(alike, key=lambda each: each.num_directions), True)
 
     return lambda experiment: load(any_directions(experiment.data))
-
-
-def _compile_ahead(beside: ExitStack, cells: Sequence["Experiment"], out: Path, device: str, processes: int) -> None:
-    """Start to compile for all cells that are to be run but the first, which is about to begin."""
-    from dgn.cli.warming import warming_up
-    from dgn.reports.runs import finished_runs
-
-    left = [each for each in cells if not set(each.training.seeds) <= set(finished_runs(out / each.name))]
-    if processes and len(left) > 1:
-        beside.enter_context(warming_up(left[1:], processes, device))
 
 
 def _free_memory() -> None:
