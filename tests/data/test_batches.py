@@ -133,7 +133,7 @@ def test_weights_follow_their_edges_and_nodes(own):
     weights = Weights(weights.edge[sort], weights.self)
     if own:
         store.weights = weights
-    batches = store.gather(numbers, store.needs(numbers), None if own else weights)
+    batches = (store if own else store.replaced(weights)).gather(numbers, store.needs(numbers))
     for batch, row in zip(batches, numbers, strict=True):
         part = labelled.select(row[row != NONE])
         order = part.graph.by_target.order.long()
@@ -216,7 +216,7 @@ def test_networks_see_no_padding(options, dtype):
     padded, alone = network(options, dtype), network(options, dtype)
     field = GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()]
     weights = padded.plan.compute_weights(field, store.graph)
-    batches = store.gather(numbers, Room(5, 60, 150), weights)
+    batches = store.replaced(weights).gather(numbers, Room(5, 60, 150))
     for batch, row in zip(batches, numbers, strict=True):
         given = batch._replace(
             weights=Weights(*(part.to(dtype) for part in batch.weights)),
@@ -255,7 +255,7 @@ def test_a_batch_that_fits_exactly_gives_what_pygs_gives():
     net, store = network({}, torch.float32).eval(), make_store()
     numbers = torch.tensor([[3, 0, 5, 7]])
     weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
-    (batch,) = store.gather(numbers, store.needs(numbers), weights)
+    (batch,) = store.replaced(weights).gather(numbers, store.needs(numbers))
     assert not batch.padded
     close(predict(net, batch)[:-1], alone_on(net, by_pyg(GRAPHS, numbers[0]), torch.float32), torch.float32)
 
@@ -264,7 +264,7 @@ def test_empty_places_have_finite_gradients():
     net, store = network({}, torch.float32), make_store()
     numbers = torch.tensor([[NONE, 3], [2, 5]])
     weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
-    for batch in store.gather(numbers, store.needs(numbers), weights):
+    for batch in store.replaced(weights).gather(numbers, store.needs(numbers)):
         (predict(net, batch) * batch.real_graphs).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in net.parameters())
     assert all(torch.isfinite(value).all() for value in net.buffers())

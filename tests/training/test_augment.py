@@ -1,4 +1,4 @@
-"""The field of an epoch: what each augmentation does to it, and that validation never sees it."""
+"""The graphs of an epoch: what each augmentation does to them, and that validation never sees it."""
 
 import math
 from types import SimpleNamespace
@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from dgn.aggregation import make_plan
+from dgn.data.coordinates import add_coordinates
 from dgn.data.store import Store
-from dgn.training.augment import epoch_weights, is_active
+from dgn.training.augment import augment, changes_field, is_active
 from dgn.training.material import prepare
 from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
@@ -24,7 +25,7 @@ def store():
 
 
 def augmented(store, seed=0, plan=AS_IT_IS, **settings):
-    return epoch_weights(plan, store, AugmentationSettings(**settings), torch.Generator().manual_seed(seed))
+    return augment(plan, store, AugmentationSettings(**settings), torch.Generator().manual_seed(seed)).weights
 
 
 def of_edge(store):
@@ -150,9 +151,71 @@ def test_without_repeated_eigenvalues_there_is_nothing_to_mix():
     assert torch.equal(augmented(store, resample=True), store.edges["field"])
 
 
+@pytest.fixture(scope="module")
+def pictures():
+    """Forty graphs with a colour and two coordinates as inputs, which are their directions too."""
+    graphs, draw = molecules(), torch.Generator().manual_seed(3)
+    x = torch.rand(graphs.num_nodes, 3, generator=draw)
+    graphs = add_coordinates(graphs.with_values(nodes={"x": x}), x[:, 1:])
+    return Store(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
+
+
+def seen(store, seed=0, **settings):
+    return augment(AS_IT_IS, store, AugmentationSettings(**settings), torch.Generator().manual_seed(seed))
+
+
+def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
+    found, batch = seen(pictures, mirror=True), pictures.graph.batch
+    x, now = pictures.nodes["x"], found.nodes["x"]
+    assert torch.equal(now[:, :2], x[:, :2])
+    same = torch.tensor([torch.equal(now[batch == g], x[batch == g]) for g in range(40)])
+    assert 10 < same.sum() < 30
+    for g in (~same).nonzero()[:, 0]:
+        old, new = x[batch == g, 2], now[batch == g, 2]
+        torch.testing.assert_close(new, old.min() + old.max() - old)
+    assert torch.equal(found.nodes["potential"], now[:, 1:])
+    gradient = now[pictures.graph.source, 1:] - now[pictures.graph.target, 1:]
+    torch.testing.assert_close(found.weights, gradient)
+    assert pictures.nodes["x"] is x  # the store keeps its own
+
+
+def test_inputs_that_are_no_coordinate_are_not_mirrored(pictures):
+    plain = pictures.replaced(pictures.weights, {"x": pictures.nodes["x"][:, :1]})
+    assert torch.equal(seen(plain, mirror=True).nodes["x"], plain.nodes["x"])
+
+
+def test_mirrored_twice_is_as_it_was(pictures):
+    once = seen(pictures, mirror=True)
+    again = Store.replaced(once, once.weights)
+    again.edges = {"field": once.weights}
+    torch.testing.assert_close(seen(again, mirror=True).nodes["x"], pictures.nodes["x"])
+
+
+def test_a_shift_is_one_for_a_graph(pictures):
+    found, batch = seen(pictures, shift=0.5), pictures.graph.batch
+    moved = found.nodes["x"] - pictures.nodes["x"]
+    of_graph = torch.stack([moved[batch == g][0] for g in range(40)])
+    torch.testing.assert_close(moved, of_graph[batch])
+    size = 0.5 * pictures.nodes["x"].std(dim=0, unbiased=False)
+    assert ((of_graph.std(dim=0) / size) > 0.7).all()
+    assert ((of_graph.std(dim=0) / size) < 1.4).all()
+    assert found.weights is pictures.weights
+    with pytest.raises(ValueError, match=r"augmentation\.shift: expected nodes with numbers as inputs"):
+        seen(Store(molecules(), {"nodes": ["x"]}, "cpu"), shift=0.1)
+
+
+def test_eigenvectors_have_no_left_and_right():
+    experiment = make_experiment(data={"directions": 2}, augmentation={"mirror": True})
+    with pytest.raises(ValueError, match=r"augmentation\.mirror: expected coordinates, got eigenvectors"):
+        prepare(experiment, make_benchmark(), torch.device("cpu"))
+
+
 def test_what_is_active():
     assert not is_active(AugmentationSettings())
     assert all(is_active(AugmentationSettings(**{name: value})) for name, value in EVERYTHING.items())
+    assert is_active(AugmentationSettings(shift=0.1))
+    assert not changes_field(AugmentationSettings(shift=0.1))
+    assert changes_field(AugmentationSettings(mirror=True))
 
 
 def test_scores_are_those_of_the_plain_field():

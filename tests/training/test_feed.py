@@ -36,10 +36,10 @@ def store():
     return store
 
 
-def fed(feed, rows, weights, first=False):
+def fed(feed, rows, store, first=False):
     """All rows that a step would read, part by part."""
     parts = torch.split(NUMBERS, rows)
-    filled = feed.fill_parts(parts, weights, first)
+    filled = feed.fill_parts(parts, store, first)
     return torch.cat([feed.words[: len(part)].clone() for part, _ in zip(parts, filled, strict=True)])
 
 
@@ -48,13 +48,13 @@ def fed(feed, rows, weights, first=False):
 @pytest.mark.parametrize("own", [False, True], ids=["weights of the store", "weights of the epoch"])
 def test_parts_hold_what_the_whole_holds(store, rows, elsewhere, own):
     room = store.needs(NUMBERS)
-    weights = Weights(store.weights.edge * 2, store.weights.self) if own else store.weights
-    whole = store.gather(NUMBERS, room, weights)
-    source = Elsewhere(store) if elsewhere else store
+    seen = store.replaced(Weights(store.weights.edge * 2, store.weights.self)) if own else store
+    whole = seen.gather(NUMBERS, room)
+    source = Elsewhere(seen) if elsewhere else store
     feed = Feed(source, room, store.gather(NUMBERS[:1], room), rows, torch.device("cpu"))
     assert feed.words.shape == (rows, whole.words.size(1))
-    # On the device itself only weights of an epoch are gathered one by one; the rest is captured, on a GPU.
-    given = None if elsewhere and not own else weights
+    # On the device itself only the store of an epoch is gathered from one by one; the rest is captured, on a GPU.
+    given = source if elsewhere else seen.replaced(seen.weights)
     assert torch.equal(fed(feed, rows, given), whole.words)
     if elsewhere:
         assert source.asked == -(-len(NUMBERS) // rows)
@@ -64,7 +64,7 @@ def test_a_first_part_that_is_there_is_left_alone(store):
     room = store.needs(NUMBERS)
     feed = Feed(store, room, store.gather(NUMBERS[:1], room), 3, torch.device("cpu"))
     feed.words.fill_(-7)
-    found = fed(feed, 3, store.weights, first=True)
+    found = fed(feed, 3, store.replaced(store.weights), first=True)
     assert (found[:3] == -7).all()
     assert torch.equal(found[3:], store.gather(NUMBERS, room).words[3:])
 
@@ -77,7 +77,7 @@ def test_what_fails_elsewhere_is_raised_here(store):
     source.gather = fail
     feed = Feed(source, store.needs(NUMBERS), store.gather(NUMBERS[:1], store.needs(NUMBERS)), 2, torch.device("cpu"))
     with pytest.raises(MemoryError, match="too large"):
-        fed(feed, 2, None)
+        fed(feed, 2, source)
 
 
 @pytest.mark.gpu
@@ -93,5 +93,5 @@ def test_parts_on_a_gpu(store, rows, place):
     feed = Feed(source, room, source.gather(NUMBERS[:1], room), rows, torch.device("cuda"))
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
-        for weights in (None, source.weights, None):
-            assert torch.equal(fed(feed, rows, weights).cpu(), whole)
+        for seen in (source, source.replaced(source.weights), source):
+            assert torch.equal(fed(feed, rows, seen).cpu(), whole)

@@ -1,7 +1,9 @@
 """A dataset on a device: edges sorted once, batches gathered in any order."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from importlib.util import find_spec
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -49,6 +51,12 @@ class Store:
         empty = torch.empty(0, device=device)
         self.weights = Weights(empty.new_empty(graph.num_edges, 0), empty.new_empty(graph.num_nodes, 0))
 
+    def replaced(self, weights: Weights, nodes: Mapping[str, Tensor] = MappingProxyType({})) -> "Store":
+        """The same graphs with other weights of their field, and other values of nodes for some names."""
+        twin = copy(self)
+        twin.weights, twin.nodes = weights, {**self.nodes, **nodes}
+        return twin
+
     @property
     def device(self) -> torch.device:
         return self._ends.device
@@ -71,14 +79,10 @@ class Store:
         padded = len(numbers) > 1 or int(nodes.max()) < 2
         return Room(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
 
-    def gather(self, numbers: Tensor, room: Room, weights: Weights | None = None) -> Batches:
-        """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``.
-
-        ``weights`` of the field, of all graphs, take the place of the store's own.
-        """
-        weights = self.weights if weights is None else weights
+    def gather(self, numbers: Tensor, room: Room) -> Batches:
+        """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``."""
         if self.device.type == "cpu" and find_spec("numba") is not None:
-            return self._copy(numbers, room, weights)
+            return self._copy(numbers, room)
         numbers = numbers.to(self.device)
         filled, chosen = numbers >= 0, numbers.clamp(min=0)
         first_node, first_edge = self._first_node[chosen], self._first_edge[chosen]
@@ -104,8 +108,8 @@ class Store:
             f"known.graph size {torch.float32}": sizes[:, :, None],
             "real": real[:, :, None].float(),
             "real_graphs": torch.nn.functional.pad(filled.float(), (0, 1))[:, :, None],
-            "weight": weights.edge[edge],
-            "self_weight": weights.self[node],
+            "weight": self.weights.edge[edge],
+            "self_weight": self.weights.self[node],
         }
         arrays |= {f"known.{name}": value[node] for name, value in self.known.items()}
         graph = torch.nn.functional.pad(chosen, (0, 1))
@@ -117,13 +121,13 @@ class Store:
             arrays |= {f"{kind}.{name}": value[row] for name, value in values.items()}
         return Batches.of(arrays, room)
 
-    def _copy(self, numbers: Tensor, room: Room, weights: Weights) -> Batches:
+    def _copy(self, numbers: Tensor, room: Room) -> Batches:
         """:meth:`gather` on the CPU, each array at once where it belongs."""
         from dgn.data.cpu_gather import copy_batch
 
-        by_node = {"self_weight": weights.self, **{f"known.{name}": value for name, value in self.known.items()}}
+        by_node = {"self_weight": self.weights.self, **{f"known.{name}": value for name, value in self.known.items()}}
         by_node |= {f"nodes.{name}": value for name, value in self.nodes.items()}
-        by_edge = {"weight": weights.edge, **{f"edges.{name}": value for name, value in self.edges.items()}}
+        by_edge = {"weight": self.weights.edge, **{f"edges.{name}": value for name, value in self.edges.items()}}
         by_graph = {f"graphs.{name}": value for name, value in self.graphs.items()}
         nodes, edges, graphs, whole, half = room.nodes, room.edges, room.graphs + 1, torch.int64, torch.int32
         arrays = {

@@ -1,13 +1,15 @@
-"""The field of an epoch: as it is, or in another basis, reflected, rotated, distorted and left out, graph by graph."""
+"""The graphs of an epoch: as they are, or with another field and other inputs, graph by graph."""
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from dgn.aggregation import Plan, Weights
+from dgn.aggregation import Plan
 from dgn.data.store import Store
 from dgn.fields import distort, rotate
+from dgn.graph import Graph
 from dgn.spectral.degeneracy import REPEATED, random_rotations
 from dgn.training.settings import AugmentationSettings
 
@@ -17,14 +19,33 @@ def is_active(settings: AugmentationSettings) -> bool:
     return settings != AugmentationSettings()
 
 
-def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Weights:
-    """The weights of all graphs for one epoch of training; every graph draws for itself.
+def changes_field(settings: AugmentationSettings) -> bool:
+    """Whether the field is not the same in each epoch."""
+    return replace(settings, shift=0.0) != AugmentationSettings()
 
-    The field is taken in another basis of each repeated eigenspace, reflected, rotated, distorted, and directions are
-    left out, in this order.
-    The same state of the generator gives the same weights, whatever the batches are.
+
+def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Store:
+    """All graphs as they are seen in one epoch of training; every graph draws for itself.
+
+    Graphs are mirrored and their inputs shifted; then the field is taken in another basis of each repeated eigenspace,
+    reflected, rotated, distorted, and directions are left out, in this order. The same state of the generator gives the
+    same graphs, whatever the batches are.
     """
-    field, graph = store.edges["field"], store.graph
+    nodes, field = dict[str, Tensor](), store.edges.get("field")
+    if settings.mirror:
+        nodes, field = _mirror(store, generator)
+    if settings.shift:
+        nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store.graph, settings.shift, generator)
+    if not changes_field(settings):
+        return store.replaced(store.weights, nodes)
+    assert field is not None
+    field = _change(field, store, settings, generator)
+    return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
+
+
+def _change(field: Tensor, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Tensor:
+    """The field of an epoch."""
+    graph = store.graph
     assert graph.batch is not None
     if settings.resample:
         field = _another_basis(field, store, generator)
@@ -46,7 +67,38 @@ def epoch_weights(plan: Plan, store: Store, settings: AugmentationSettings, gene
     if settings.drop:
         draw = torch.rand(graph.num_graphs, field.size(1), generator=generator, device=field.device)
         field = torch.where((draw < settings.drop)[graph.batch[graph.target]], 0, field)
-    return plan.compute_weights(field, graph, store.nodes.get("gap"))
+    return field
+
+
+def _mirror(store: Store, generator: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
+    """Every other graph mirrored along its last coordinate: inputs that are this coordinate, and the field along it.
+
+    A coordinate stays between the smallest and the largest of its graph.
+    """
+    graph, potential, x = store.graph, store.nodes["potential"], store.nodes["x"]
+    assert graph.batch is not None
+    heads = torch.rand(graph.num_graphs, 1, generator=generator, device=x.device) < 0.5
+    last = potential[:, -1:]
+    index, room = graph.batch[:, None], last.new_empty(graph.num_graphs, 1)
+    ends = [room.scatter_reduce(0, index, last, reduce=how, include_self=False) for how in ("amin", "amax")]
+    mirrored = torch.where(heads[graph.batch], (ends[0] + ends[1])[graph.batch] - last, last)
+    field = store.edges["field"].clone()
+    field[:, -1:] *= torch.where(heads[graph.batch[graph.target]], -1.0, 1.0)
+    nodes = {"potential": torch.cat([potential[:, :-1], mirrored], dim=1)}
+    if x.is_floating_point():
+        nodes["x"] = torch.where((x == last).all(dim=0), mirrored, x)
+    return nodes, field
+
+
+def _shift(x: Tensor, graph: Graph, strength: float, generator: torch.Generator) -> Tensor:
+    """Inputs moved by normal noise, the same for all nodes of a graph."""
+    if not x.is_floating_point():
+        raise ValueError(
+            "augmentation.shift: expected nodes with numbers as inputs, got categories; leave it out for this data"
+        )
+    assert graph.batch is not None
+    noise = torch.randn(graph.num_graphs, x.size(1), generator=generator, device=x.device)
+    return x + (strength * x.std(dim=0, unbiased=False) * noise)[graph.batch]
 
 
 def _another_basis(field: Tensor, store: Store, generator: torch.Generator) -> Tensor:

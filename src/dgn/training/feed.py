@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from dgn.aggregation import Weights
 from dgn.data.batches import Batches, Room
 from dgn.data.store import Store
 
@@ -14,8 +13,9 @@ from dgn.data.store import Store
 class Feed:
     """Batches of a store in the rows of ``words`` [S, W], always at the same place.
 
-    Gathering is many small operations: where the graphs lie on the device and their field stays as it is, they are
-    captured as one CUDA graph too. All is queued behind the steps before, which still read the old batches.
+    Gathering is many small operations: where the graphs lie on the device and stay as they are, they are captured as
+    one CUDA graph too; what an epoch puts in their place (:meth:`Store.replaced`) is gathered step by step. All is
+    queued behind the steps before, which still read the old batches.
     """
 
     def __init__(self, store: Store, room: Room, example: Batches, rows: int, device: torch.device) -> None:
@@ -24,30 +24,30 @@ class Feed:
         self.numbers = torch.full((rows, room.graphs), -1, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
-    def fill_parts(self, parts: Sequence[Tensor], weights: Weights | None, fed: bool) -> Iterator[None]:
-        """Fill in one part of an epoch after the other; ``fed`` says that the first is there already.
+    def fill_parts(self, parts: Sequence[Tensor], store: Store, fed: bool) -> Iterator[None]:
+        """Fill in one part of an epoch after the other from ``store``; ``fed`` says that the first is there already.
 
         From another device the next part is gathered in a thread while this one is used.
         """
         if self.store.device == self.words.device:
             for number, part in enumerate(parts):
                 if number or not fed:
-                    self.fill(part, weights)
+                    self.fill(part, store)
                 yield
             return
         with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(self.store.gather, parts[0], self.room, weights)
+            coming = pool.submit(store.gather, parts[0], self.room)
             for following in [*parts[1:], None]:
                 batches = coming.result()
                 if following is not None:
-                    coming = pool.submit(self.store.gather, following, self.room, weights)
+                    coming = pool.submit(store.gather, following, self.room)
                 self.words[: len(batches)].copy_(batches.words, non_blocking=True)
                 yield
 
-    def fill(self, numbers: Tensor, weights: Weights | None = None) -> None:
-        """Put the batches of the graphs ``numbers`` [S, B] into the first rows."""
-        if weights is not None:
-            self.words[: len(numbers)].copy_(self.store.gather(numbers, self.room, weights).words)
+    def fill(self, numbers: Tensor, store: Store) -> None:
+        """Put the batches of the graphs ``numbers`` [S, B] of a store into the first rows."""
+        if store is not self.store:
+            self.words[: len(numbers)].copy_(store.gather(numbers, self.room).words)
             return
         if self.graph is None:
             self._capture()

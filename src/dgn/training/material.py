@@ -11,7 +11,7 @@ from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
-from dgn.training.augment import is_active
+from dgn.training.augment import changes_field
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split
 from dgn.training.experiment import Experiment
@@ -48,9 +48,18 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    potential = network.positional or network.readout == "directional"
+    if experiment.augmentation.mirror and not benchmark.coordinates:
+        raise ValueError(
+            "augmentation.mirror: expected coordinates, got eigenvectors, which have no left and right; leave it out "
+            "for this data, or set augmentation.reflection"
+        )
+    potential = network.positional or network.readout == "directional" or experiment.augmentation.mirror
     names = {
-        "nodes": ["x", *(["potential"] if potential else []), *(n for n in ("y", "structure") if n in graphs.nodes)],
+        "nodes": [
+            "x",
+            *(["potential"] if potential else []),
+            *(n for n in ("y", "structure") if n in graphs.nodes),
+        ],
         "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],
         "graphs": [name for name in ("y",) if name in graphs.graphs],
     }
@@ -63,7 +72,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
-    if not is_active(experiment.augmentation):
+    if not changes_field(experiment.augmentation):
         store.edges.pop("field", None)
         store.nodes.pop("gap", None)
     elif "field" not in store.edges:

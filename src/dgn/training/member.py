@@ -9,14 +9,13 @@ import torch
 from lightning.fabric import Fabric
 from torch import Tensor, nn
 
-from dgn.aggregation import Weights
 from dgn.data.batches import Batches, Room
 from dgn.data.store import Store
 from dgn.nn import DGN
 from dgn.nn.aside import aside
 from dgn.nn.dropout import draw_from
 from dgn.threads import kernels_alone
-from dgn.training.augment import epoch_weights, is_active
+from dgn.training.augment import augment, is_active
 from dgn.training.evaluate import Split, predict, target_of
 from dgn.training.experiment import Experiment
 from dgn.training.feed import Feed
@@ -44,14 +43,14 @@ class OnWords(nn.Module):
 
 
 class Draw(NamedTuple):
-    """What is random in an epoch: its batches of graphs [S, B] and the weights of their field.
+    """What is random in an epoch: its batches of graphs [S, B], and the graphs as the epoch sees them.
 
     ``fed`` says that the batches lie where the step reads them already.
     """
 
     epoch: int
     mine: Tensor
-    weights: Weights | None
+    store: Store
     fed: bool
 
 
@@ -104,7 +103,7 @@ class Member:
             self.ahead = self._draw(numbers, epoch + 1)  # the device is still busy with what was queued
             return
         for part in torch.split(draw.mine, 1):
-            batches = self.store.gather(part, self.store.needs(part), draw.weights).to(self.device)
+            batches = draw.store.gather(part, self.store.needs(part)).to(self.device)
             self.words.batches = batches
             yield from Replay(self._step, batches.words).steps(1)
 
@@ -113,7 +112,7 @@ class Member:
         assert self.feed is not None
         assert self.replay is not None
         parts = torch.split(draw.mine, len(self.feed.words))
-        feed = self.feed.fill_parts(parts, draw.weights, draw.fed)
+        feed = self.feed.fill_parts(parts, draw.store, draw.fed)
         for part, _ in zip(parts, feed, strict=True):
             yield from self.replay.steps(len(part))
 
@@ -121,15 +120,15 @@ class Member:
         """The order and the field of an epoch; with room for all of it, its batches are gathered right away."""
         order = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(_seed(self.seed, epoch, "order")))
         mine = cut(numbers[order], self.settings.batch_size)[:, self.fabric.global_rank :: self.fabric.world_size]
-        weights = self._weights(epoch)
+        store = self._augmented(epoch)
         if not self.captures:
-            return Draw(epoch, mine, weights, False)
-        self._find_room(numbers, mine, weights)
+            return Draw(epoch, mine, store, False)
+        self._find_room(numbers, mine)
         assert self.feed is not None
         fits = self.store.device == self.device and len(mine) <= len(self.feed.words)
         if fits:
-            self.feed.fill(mine, weights)
-        return Draw(epoch, mine, weights, fits)
+            self.feed.fill(mine, store)
+        return Draw(epoch, mine, store, fits)
 
     def evaluate(self, split: Split) -> None:
         """Predict for a split, queued behind what came before; :meth:`Split.scores` then waits for it."""
@@ -192,21 +191,22 @@ class Member:
         torch.distributed.all_reduce(summed)
         return summed
 
-    def _weights(self, epoch: int) -> Weights | None:
+    def _augmented(self, epoch: int) -> Store:
+        """The graphs as an epoch sees them."""
         if not is_active(self.augmentation):
-            return None
+            return self.store
         generator = torch.Generator(self.store.device)
         generator.manual_seed(_seed(self.seed, epoch, "augmentation"))
-        return epoch_weights(self.network.plan, self.store, self.augmentation, generator)
+        return augment(self.network.plan, self.store, self.augmentation, generator)
 
-    def _find_room(self, numbers: Tensor, mine: Tensor, weights: Weights | None) -> None:
+    def _find_room(self, numbers: Tensor, mine: Tensor) -> None:
         """Capture the step for batches of one size, again if an epoch has a larger one."""
         need, old = self.store.needs(mine), self.room or self.store.room(mine.size(1), numbers)
         room = Room(mine.size(1), max(need.nodes, old.nodes), max(need.edges, old.edges))
         if room == self.room:
             return
         self.room, self.replay, self.feed = room, None, None
-        one = self.store.gather(mine[:1], room, weights)
+        one = self.store.gather(mine[:1], room)
         rows = max(1, min(len(mine), LARGEST_CHUNK // one.words.nbytes))
         self.feed = Feed(self.store, room, one, rows, self.device)
         self.words.batches = one

@@ -148,13 +148,15 @@ class TrainingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentationSettings:
-    """What happens to the field of a training batch."""
+    """What happens to the field and the inputs of a training graph."""
 
     reflection: bool = setting("flip the sign of each direction of each graph at random", False)
     rotation: float = setting("turn the first two directions by up to so many degrees", 0.0, least=0, most=180)
     distortion: float = setting("noise of so many mean absolute values of the field", 0.0, least=0)
     drop: float = setting("share of directions that are left out, each of each graph at random", 0.0, least=0, most=1)
     resample: bool = setting("draw another basis of each repeated eigenspace", False)
+    mirror: bool = setting("mirror every other graph along its last coordinate, at random", False)
+    shift: float = setting("noise on inputs, the same for a whole graph, in their standard deviations", 0.0, least=0)
 
     def __post_init__(self) -> None:
         check_ranges(self, "augmentation")
