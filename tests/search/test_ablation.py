@@ -7,6 +7,7 @@ import pytest
 from dgn.search.ablation import ablations, to_short_yaml, without_directions
 from dgn.search.width import size
 from dgn.training.experiment import experiment_names, load_experiment
+from dgn.training.settings import AugmentationSettings
 
 #: Experiments beyond the paper, with their budgets of parameters.
 BUDGETS = {"zinc/plus": 100_000, "zinc/plus-500k": 500_000, "cifar10/plus": 110_000, "pattern/plus": 110_000}
@@ -39,6 +40,7 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         "no-feed-forward": {"network.feed_forward", *widths},
         "no-gate": {"network.gate", *widths},
         "no-edge-updates": {"network.edge_updates", *widths},
+        "no-augmentation": {"augmentation.mirror"},
         "no-structure": {"data.random_walk", "data.rings", "data.field", *widths},
     }
     blocks = [] if name == "pattern/plus" else ["network.gate=true", "network.edge_updates=true"]
@@ -55,6 +57,11 @@ def test_without_directions_no_field_is_left() -> None:
     assert blind.network.aggregators == ("sum", "mean", "max", "min")
     assert blind.num_directions == 0
     assert not blind.augmentation.drop
+
+
+def test_without_directions_inputs_are_augmented_as_before() -> None:
+    blind = without_directions(load_experiment("cifar10/plus", ["augmentation.shift=0.1", "augmentation.rotation=10"]))
+    assert blind.augmentation == AugmentationSettings(mirror=True, shift=0.1)
 
 
 def test_more_directions_than_there_are_isotropic_aggregators_are_refused() -> None:

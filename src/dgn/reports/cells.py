@@ -24,7 +24,10 @@ TURNS = ("mean", "mean-dx1", "mean-dx1-av1", "mean-av1", "mean-dx1-dx2", "mean-a
 KINDS = ("simple", "complex", "complex-e")
 #: What networks beyond the paper are without, in the order in which it is run: what is asked first comes first, and
 #: graphs without structural numbers, which have to be loaded again, last.
-PARTS = ("", "no-directions", "no-averaging", "no-feed-forward", "no-gate", "no-edge-updates", "no-structure")
+PARTS = (
+    "", "no-directions", "no-averaging", "no-feed-forward", "no-gate", "no-edge-updates", "no-augmentation",
+    "no-structure",
+)  # fmt: skip
 
 
 @cache  # the files of the package do not change while it runs

@@ -34,6 +34,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0)),
         "no-gate": replace(experiment, network=replace(network, gate=False)),
         "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
+        "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),
         "no-structure": replace(experiment, data=replace(data, random_walk=0, rings=(), field="eigenvectors")),
     }
     return {
@@ -45,7 +46,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
 
 def without_directions(experiment: Experiment) -> Experiment:
     """The experiment with an isotropic aggregator in the place of each directional one, and a field nowhere."""
-    network = experiment.network
+    network, inputs = experiment.network, experiment.augmentation
     kept = [name for name in network.aggregators if not make_plan([name]).num_directions]
     others = [name for name in ISOTROPIC if name not in kept]
     if len(others) < len(network.aggregators) - len(kept):
@@ -58,7 +59,7 @@ def without_directions(experiment: Experiment) -> Experiment:
         experiment,
         data=replace(experiment.data, directions=None, field="eigenvectors"),
         network=replace(network, aggregators=names, positional=0, learned_directions=0),
-        augmentation=AugmentationSettings(),
+        augmentation=AugmentationSettings(mirror=inputs.mirror, shift=inputs.shift),
     )
 
 
