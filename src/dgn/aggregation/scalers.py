@@ -34,13 +34,16 @@ def degree_scalers(degree: Tensor, scalers: Sequence[str], delta: float, dtype: 
 def average_log_degree(dataset: Iterable[Any]) -> float:
     r"""The mean of :math:`\log(d + 1)` over all nodes of a training set: the :math:`\delta` of the scalers.
 
-    ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them; or is one.
+    ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them, as a PyG dataset
+    or a loader does; or is one graph.
 
     >>> from torch_geometric.data import Data
     >>> round(average_log_degree([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]), 4)
     0.3466
     """
-    graphs: Iterable[Any] = [dataset] if hasattr(dataset, "edge_index") else dataset
+    # A PyG dataset has an edge_index too, of all its graphs at once.
+    many = isinstance(dataset, torch.utils.data.Dataset) or not hasattr(dataset, "edge_index")
+    graphs: Iterable[Any] = dataset if many else [dataset]
     degrees = [torch.bincount(data.edge_index[1], minlength=data.num_nodes) for data in graphs]
     return mean_log_degree(torch.cat(degrees) if degrees else torch.empty(0))
 

@@ -209,6 +209,11 @@ def _check(benchmark: Benchmark) -> None:
     ]
     if lacking:
         raise ValueError(f"{benchmark.name}: expected values called {', '.join(lacking)}, got {graphs}; pack them too")
+    if benchmark.objective.endswith("classification") and targets["y"].is_floating_point():
+        raise ValueError(
+            f"{benchmark.name}: expected whole numbers as y, one for each class, got {targets['y'].dtype}; for graphs of "
+            "your own see dgn.data.own_benchmark"
+        )
     for name, sizes, table in (
         ("x", benchmark.node_sizes, graphs.nodes),
         ("edge_attr", benchmark.edge_sizes, graphs.edges),

@@ -61,7 +61,12 @@ def main_metric(experiment: Experiment) -> str:
     """
     if experiment.training.metric is not None:
         return experiment.training.metric
-    check_option("data.dataset", experiment.data.dataset, tuple(TASKS))
+    if experiment.data.dataset == "own":
+        raise ValueError(
+            "training.metric: expected the score that counts for graphs of your own, got none; for example --set "
+            "training.metric=mae"
+        )
+    check_option("data.dataset", experiment.data.dataset, (*TASKS, "own"))
     return TASKS[experiment.data.dataset].metric
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from dgn.data.benchmarks import TASKS, Benchmark
+from dgn.data.own import load_own
+from dgn.data.structure import with_structure
 from dgn.graph.checks import check_option
 from dgn.nn import DGN, CategoryEncoder, KindEncoder, Linear, StructureEncoder
 from dgn.structure import Structure
@@ -46,17 +48,19 @@ def known_inputs(dataset: str) -> Inputs:
     >>> known_inputs("zinc")
     Inputs(nodes=(28,), edges=(4,), targets=1, structure=None)
     """
-    check_option("data.dataset", dataset, tuple(TASKS))
+    check_option("data.dataset", dataset, (*TASKS, "own"))
     task, (nodes, edges) = TASKS[dataset], WIDTHS.get(dataset, (0, None))
     return Inputs(task.node_sizes or nodes, task.edge_sizes or edges, task.targets)
 
 
 def inputs_for(data: DataSettings) -> Inputs:
-    """The inputs of an experiment, as far as they are known without opening its graphs: enough to count parameters.
+    """The inputs of an experiment, enough to count parameters; only graphs of one's own are opened for it.
 
     >>> inputs_for(DataSettings(dataset="zinc", random_walk=16, rings=(5, 6))).structure.scale.shape
     torch.Size([18])
     """
+    if data.dataset == "own":
+        return Inputs.of(with_structure(load_own(data.path), data.random_walk, data.rings))
     known = known_inputs(data.dataset)
     if not data.random_walk and not data.rings:
         return known

@@ -1,0 +1,91 @@
+"""Graphs of one's own: what is read off them, and what is refused."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from dgn.data import PackedGraphs, own_benchmark
+from dgn.data.own import load_own
+from dgn.training.experiment import read_experiment
+from dgn.training.load import load_graphs
+from dgn.training.loop import train
+
+ENDS = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+def graphs(count=20, y=None, **values):
+    draw = torch.Generator().manual_seed(0)
+    made = {"x": torch.rand(3, 4, generator=draw), **values}
+    target = (lambda _: torch.rand(1, generator=draw)) if y is None else y
+    return [Data(edge_index=ENDS, y=target(number), **made) for number in range(count)]
+
+
+def test_numbers_and_categories_are_told_apart():
+    plain = own_benchmark(graphs(), "regression")
+    assert (plain.node_sizes, plain.edge_sizes, plain.targets, plain.metric) == (None, None, 1, "mae")
+    x, bonds = torch.tensor([[0, 5], [1, 2], [0, 0]]), torch.tensor([0, 0, 2, 2])
+    coded = own_benchmark(graphs(x=x, edge_attr=bonds, y=lambda _: torch.rand(1, 3)), "regression")
+    assert (coded.node_sizes, coded.edge_sizes, coded.targets) == ((2, 6), (3,), 3)
+
+
+@pytest.mark.parametrize(
+    ("objective", "y", "targets", "metric"),
+    [
+        ("classification", lambda number: number % 3, 3, "accuracy"),
+        ("node-classification", lambda _: torch.tensor([0, 3, 1]), 4, "balanced-accuracy"),
+        ("multi-label", lambda number: torch.tensor([[1.0, torch.nan, number % 2]]), 3, "roc-auc"),
+    ],
+)
+def test_targets_say_how_many_outputs_there_are(objective, y, targets, metric):
+    found = own_benchmark(graphs(y=y), objective)
+    assert (found.targets, found.metric, found.objective) == (targets, metric, objective)
+
+
+def test_a_split_is_drawn_once_unless_it_is_given():
+    drawn, again = (own_benchmark(graphs(), "regression").graphs.graphs["split"] for _ in range(2))
+    assert torch.equal(drawn, again)
+    assert drawn.bincount().tolist() == [16, 2, 2]
+    given = torch.tensor([2, 1] + [0] * 18)
+    packed = PackedGraphs.from_data(graphs()).with_values(graphs={"split": given})
+    assert torch.equal(own_benchmark(packed, "regression").graphs.graphs["split"], given)
+
+
+@pytest.mark.parametrize(
+    ("made", "objective", "message"),
+    [
+        ({}, "classification", r"y: expected whole numbers for classification, got 0\.\d+; for numbers choose"),
+        ({"y": lambda number: number}, "multi-label", r"y: expected 0, 1 or NaN for multi-label, got 19"),
+        ({}, "node-classification", r"y: expected values of nodes, got PackedGraphs"),
+        (
+            {"x": torch.tensor([-1, 0, 1])},
+            "regression",
+            r"x: expected categories from 0, got -1; give numbers as float",
+        ),
+        ({"count": 2}, "regression", r"split: expected graphs for training \(0\), .* got \[1, 2\] for 2 graphs"),
+        ({}, "regresion", r"objective: expected one of .* did you mean 'regression'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(made, objective, message):
+    with pytest.raises(ValueError, match=message):
+        own_benchmark(graphs(**made), objective)
+
+
+def test_a_saved_file_is_trained_on(tmp_path):
+    file = tmp_path / "mine.safetensors"
+    own_benchmark(graphs(), "regression").graphs.save(file)
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"]}
+    told = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
+    experiment = read_experiment({**told, "training": {"metric": "mae", "epochs": 2}})
+    (result,) = train(experiment, load_graphs(experiment), seeds=[1], device="cpu")
+    assert set(result.metrics) == {"train", "val", "test"}
+    assert result.history[-1]["mae"] > 0
+
+
+def test_files_that_tell_too_little_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"data\.path: expected the file of your own graphs, got none"):
+        load_own(None)
+    PackedGraphs.from_data(graphs()).save(tmp_path / "bare.safetensors")
+    with pytest.raises(
+        ValueError, match=r"bare.safetensors: expected a file that tells its objective, got one without"
+    ):
+        load_own(tmp_path / "bare.safetensors")
