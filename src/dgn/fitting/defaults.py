@@ -12,7 +12,7 @@ def default_experiment(molecules: int, seeds: tuple[int, ...], dataset: str, epo
 
     Four layers with complex messages and edge features; mean, max and min beside the derivatives along two directions;
     rings and return probabilities of random walks among the inputs. Small tables, below 2,000 molecules, have about
-    87,000 parameters and stop when the validation loss stalls. Larger ones have about 135,000, larger batches and fewer
+    87,000 parameters and stop when the validation loss stalls. Larger ones have about 120,000, larger batches and fewer
     epochs, and the learning rate falls along a cosine: their validation loss grows, by too much confidence, long before
     the order of the molecules gets worse. An average of their weights counts. The best epoch by the metric is taken.
 
