@@ -4,7 +4,7 @@ from dgn.training.experiment import Experiment
 from dgn.training.settings import DataSettings, NetworkSettings, TrainingSettings
 
 RINGS, WALK = (3, 4, 5, 6, 7), 16  # sizes of rings and steps of walks that atoms are told of
-WIDE = 128  # channels that are read out where there is enough to learn from: narrower, many labels share few
+WIDE = 128  # channels that are read out of larger tables; up to so many the head is one kernel on a GPU
 
 
 def default_experiment(molecules: int, seeds: tuple[int, ...], dataset: str, epochs: int | None = None) -> Experiment:
@@ -13,8 +13,8 @@ def default_experiment(molecules: int, seeds: tuple[int, ...], dataset: str, epo
     Four layers with complex messages and edge features; mean, max and min beside the derivatives along two directions;
     rings and return probabilities of random walks among the inputs. Small tables, below 2,000 molecules, have about
     87,000 parameters and stop when the validation loss stalls. Larger ones have about 120,000, larger batches and fewer
-    epochs, and the learning rate falls along a cosine: their validation loss grows, by too much confidence, long before
-    the order of the molecules gets worse. An average of their weights counts. The best epoch by the metric is taken.
+    epochs, the learning rate falls along a cosine, and an average of the weights counts: on Tox21 the validation loss
+    was least after 25 of 40 epochs, average precision at the end. The best epoch by the metric is taken.
 
     >>> default_experiment(480, (0, 1), "table").network.aggregators
     ('mean', 'max', 'min', 'dx1', 'dx2')
