@@ -1,11 +1,13 @@
 """dgn fit beside chemprop 2 and a random forest on Morgan fingerprints, on the same split of a table.
 
     python benchmarks/molecules.py TABLE --out FOLDER [--target y] [--split scaffold] [--seeds 0,1,2,3,4] \
-        [--rows 1000] [--models chemprop,dgn,forest] [--members 5] [--parallel 1] [--threads 1] [--device auto]
+        [--rows 1000] [--models chemprop,dgn,forest,equal-forest] [--members 5] [--parallel 1] [--threads 1] \
+        [--device auto]
     python benchmarks/molecules.py --summary FOLDER
 
 Every model trains on the same molecules and stops by the same (the forest trains on them too, having no other use for
-them), and is scored on the same held-out ones: mean ROC-AUC and average precision over labels, or mean absolute error.
+them; equal-forest does not, so that it learns from what the networks learn from), and is scored on the same held-out
+ones: mean ROC-AUC and average precision over labels, or mean absolute error.
 Runs differ in the seed of the model alone; the split is the usual deterministic one, the largest scaffolds first, or
 the column named. Defaults everywhere: chemprop is one network of 50 epochs, dgn an ensemble of ``--members``.
 
@@ -26,6 +28,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,7 @@ from dgn.fitting.table import open_table
 from dgn.reports.runs import write_text
 
 PREPARED, ABOUT = "table.csv", "about.json"
+DRAWS = 200  # of molecules, to tell how sure a difference is
 
 
 def prepare(asked: argparse.Namespace) -> None:
@@ -93,15 +97,34 @@ def run_one(asked: argparse.Namespace, name: str, seed: int) -> None:
     write_text(asked.out / f"{name}-{seed}.json", json.dumps(told, indent=1))
 
 
-def scores(folder: Path, part: str, prediction: Array) -> dict[str, float]:
-    """Means over targets of all scores, on the molecules of a part."""
+def scores(folder: Path, part: str, prediction: Array, rows: Array | None = None) -> dict[str, float]:
+    """Means over targets of all scores, on the molecules of a part, or on some ``rows`` of them."""
     about = json.loads((folder / ABOUT).read_text())
-    _, values, parts = read_rows(folder / PREPARED)
     targets = [Target(name) for name in about["targets"]]
-    truth, said = torch.from_numpy(values[parts == part]), torch.from_numpy(np.asarray(prediction, dtype=np.float64))
+    chosen = np.arange(len(prediction)) if rows is None else rows
+    truth, said = (
+        torch.from_numpy(truths(folder, part)[chosen]),
+        torch.from_numpy(prediction[chosen].astype(np.float64)),
+    )
     if about["task"] != "regression":
         return mean_scores(score_classes(targets, truth, said))
     return mean_scores(score_numbers(targets, truth, said, torch.zeros_like(said), torch.zeros(len(targets))))
+
+
+@lru_cache
+def truths(folder: Path, part: str) -> Array:
+    """The values of the molecules of a part, [R, T]."""
+    _, values, parts = read_rows(folder / PREPARED)
+    return values[parts == part]
+
+
+def doubt(folder: Path, part: str, metric: str, one: Array, other: Array) -> float:
+    """The standard deviation of the difference of two scores over other draws of the molecules (bootstrap)."""
+    random, found = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        rows = random.integers(0, len(one), len(one))
+        found.append(scores(folder, part, one, rows)[metric] - scores(folder, part, other, rows)[metric])
+    return statistics.stdev(found)
 
 
 def processor() -> float:
@@ -131,7 +154,7 @@ def summarize(folder: Path, metric: str | None = None, part: str = "test") -> No
     about = json.loads((folder / ABOUT).read_text())
     metric = metric or ("mae" if about["task"] == "regression" else "roc-auc")
     print(f"{about['table']}, {about['split']} split {about['molecules']}; {part} {metric}")
-    print("model      runs  one network       all of a run      all of all runs   seconds  processor")
+    print("model        runs  one network       all of a run      all of all runs   seconds  processor")
     for name in CONTENDERS:
         runs = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name}-*.json"))]
         files = [np.load(folder / f"{name}-{run['seed']}.npz") for run in runs]
@@ -143,9 +166,26 @@ def summarize(folder: Path, metric: str | None = None, part: str = "test") -> No
         together = scores(folder, part, np.concatenate(said).mean(axis=0))[metric]
         seconds, spent = (statistics.median(run[key] for run in runs) for key in ("seconds", "processor"))
         print(
-            f"{name:<10} {len(runs):4d}  {spread(single):<17} {spread(whole):<17} {together:<17.4f}"
+            f"{name:<12} {len(runs):4d}  {spread(single):<17} {spread(whole):<17} {together:<17.4f}"
             f"{seconds:8.0f} {spent:10.0f}"
         )
+    for name in ("forest", "equal-forest"):
+        beside_forest(folder, name, part, metric)
+
+
+def beside_forest(folder: Path, name: str, part: str, metric: str) -> None:
+    """dgn with a forest of the same seed: the mean of both, and by how much they differ on these molecules."""
+    ours = {path.name.removeprefix("dgn-"): path for path in sorted(folder.glob("dgn-*.npz"))}
+    found = [(path, folder / f"{name}-{seed}") for seed, path in ours.items() if (folder / f"{name}-{seed}").exists()]
+    pairs = [(np.load(a)[part].mean(axis=0), np.load(b)[part].mean(axis=0)) for a, b in found if part in np.load(b)]
+    if not pairs:
+        return
+    means = [scores(folder, part, (a + b) / 2)[metric] for a, b in pairs]
+    apart = [scores(folder, part, a)[metric] - scores(folder, part, b)[metric] for a, b in pairs]
+    print(
+        f"dgn and {name}: mean of both {spread(means)}; dgn less {name} {statistics.fmean(apart):.4f}, "
+        f"± {doubt(folder, part, metric, *pairs[0]):.4f} over draws of the molecules"
+    )
 
 
 def spread(values: list[float]) -> str:

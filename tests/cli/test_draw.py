@@ -12,6 +12,7 @@ from typer.testing import Result
 from dgn.data import add_directions
 from dgn.data.molecules import pack_smiles
 from dgn.fitting.columns import Target
+from dgn.fitting.ensemble import Ensemble
 from dgn.nn import ATOM_SIZES, BOND_SIZES
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.experiment import Experiment
@@ -61,9 +62,10 @@ def test_a_model_is_explained_in_its_units(
     settings = NetworkSettings(hidden=8, layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
     experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
     networks = [build_for_inputs(settings, Inputs(ATOM_SIZES, BOND_SIZES, 2)).eval() for _ in range(2)]
+    ensemble = Ensemble(experiment, 1.0, 2, [each.state_dict() for each in networks], "cpu")
     model = SimpleNamespace(
         task=task, targets=(Target("x"), Target("y")), experiment=experiment, scale=torch.tensor([1.0, 10.0]),
-        center=torch.tensor([0.0, 5.0]), ensemble=SimpleNamespace(networks=networks),
+        center=torch.tensor([0.0, 5.0]), ensemble=ensemble,
     )  # fmt: skip
     monkeypatch.setattr("dgn.fitting.model.load_model", lambda *_: model)
     drawn: list[Any] = []

@@ -11,7 +11,7 @@ from dgn.data import add_directions
 from dgn.data.molecules import pack_smiles
 from dgn.drawing.attribution import Attribution, attribute, average
 from dgn.drawing.highlight import draw_attribution
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, StructureEncoder
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 SMILES = "CC(=O)Oc1ccccc1C(=O)O"
@@ -42,6 +42,19 @@ def test_shares_add_up_to_the_difference_of_predictions(smiles: str, target: int
     assert shares.prediction == pytest.approx(net.eval()(data)[0, target].item(), abs=1e-5)
     if data.num_edges:
         assert shares.edges.abs().max() > 0
+
+
+def test_structural_numbers_are_features_of_nodes() -> None:
+    data = molecule()
+    data.structure = torch.rand(data.num_nodes, 3)
+    net = network(structure=StructureEncoder(torch.ones(3), torch.zeros(3), 12))
+    shares = attribute(net, data, steps=512)
+    assert shares.prediction == pytest.approx(net.eval()(data)[0, 0].item(), abs=1e-5)
+    assert abs(shares.rest) < 5e-3 * float(shares.nodes.abs().sum() + shares.edges.abs().sum())
+    with torch.no_grad():
+        for weights in (net.node_encoder.weight, net.edge_encoder.weight, net.structure.linear.weight):
+            weights.zero_()
+    assert shares.baseline == pytest.approx(net.eval()(data)[0, 0].item(), abs=1e-5)
 
 
 def test_the_baseline_is_the_graph_without_features() -> None:

@@ -75,7 +75,6 @@ def command(
 
 def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
     """Draw what the prediction of a fitted ensemble rests on: numbers in their units, classes as log-odds."""
-    from dgn.data.directions import add_directions
     from dgn.drawing.attribution import attribute, average
     from dgn.drawing.highlight import draw_attribution
     from dgn.fitting.featurize import featurize
@@ -86,12 +85,11 @@ def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
     names = tuple(each.name for each in loaded.targets)
     name = names[0] if target is None else target
     check_option("target", name, names)
-    column, experiment = names.index(name), loaded.experiment
+    column = names.index(name)
     graphs, problems = featurize([smiles])  # as the model was fitted, which is not quite as OGB has it
     if problems[0]:
         raise ValueError(f"smiles: expected a molecule that RDKit can read, got {smiles!r}; check its spelling")
-    if experiment.num_directions:
-        graphs = add_directions(graphs, experiment.num_directions, experiment.data.normalization)
+    graphs = loaded.ensemble.complete(graphs)
     shares = [attribute(network, graphs[0], column) for network in loaded.ensemble.networks]
     if loaded.task == "regression":
         found = average(shares, float(loaded.scale[column]), float(loaded.center[column]))

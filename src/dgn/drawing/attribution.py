@@ -45,7 +45,7 @@ def attribute(network: DGN, data: Any, target: int = 0, steps: int = 256) -> Att
     see has share 0; a network that is linear in its inputs gives its own terms.
 
     ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[number]``, with what the network needs: ``x``,
-    ``edge_index``, ``field``, ``edge_attr``, ``potential``. ``target`` is the column of the output.
+    ``edge_index``, ``field``, ``edge_attr``, ``potential``, ``structure``. ``target`` is the column of the output.
     """
     if network.readout == "nodes":
         raise ValueError("network: expected one that predicts for whole graphs, got readout='nodes'")
@@ -92,11 +92,13 @@ def _encoded(network: DGN, data: Any) -> tuple[DGN, Tensor, Tensor]:
     copy = deepcopy(network).double().eval()
     with torch.no_grad():
         nodes = copy.node_encoder(_floats(data.x))
+        if copy.structure is not None:
+            nodes = nodes + copy.structure(data.structure)
         edges = nodes.new_zeros(data.edge_index.size(1), copy.edge_dim or 0)
         if copy.edge_dim is not None and getattr(data, "edge_attr", None) is not None:
             edges = _floats(data.edge_attr)
             edges = edges if copy.edge_encoder is None else copy.edge_encoder(edges)
-    copy.node_encoder = nn.Identity()
+    copy.node_encoder, copy.structure = nn.Identity(), None
     copy.edge_encoder = None
     return copy, nodes, edges
 

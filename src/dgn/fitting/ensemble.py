@@ -14,6 +14,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.fitting.ahead import ahead
 from dgn.fitting.featurize import featurize, featurize_chunks
+from dgn.fitting.structure import add_structure, trained_structure
 from dgn.nn import DGN
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.evaluate import predict
@@ -34,7 +35,8 @@ class Ensemble:
     ) -> None:
         self.experiment, self.device = experiment, torch.device(device)
         self.delta, self.targets = delta, targets
-        inputs = Inputs(ATOMS, BONDS, targets)
+        self.structure = trained_structure(experiment.data, weights[0]) if weights else None
+        inputs = Inputs(ATOMS, BONDS, targets, self.structure)
         self.networks = [build_for_inputs(experiment.network, inputs, delta) for _ in weights]
         for network, values in zip(self.networks, weights, strict=True):
             _load(network, values)
@@ -43,13 +45,12 @@ class Ensemble:
     @torch.no_grad()
     def __call__(self, graphs: PackedGraphs) -> Tensor:
         """What each member says of each molecule: [M, G, T] on the CPU."""
-        settings = self.experiment.network
-        if "field" not in graphs.edges and self.experiment.num_directions:
-            graphs = add_directions(graphs, self.experiment.num_directions, self.experiment.data.normalization)
+        settings, graphs = self.experiment.network, self.complete(graphs)
         potential = settings.positional or settings.readout == "directional"
         names = {"nodes": ["x", *(["potential"] if potential else [])], "edges": ["edge_attr", "field"]}
         names["edges"] = [name for name in names["edges"] if name in graphs.edges]
         plan = self.networks[0].plan
+        names["nodes"] += ["structure"] if self.structure is not None else []
         names["nodes"] += ["gap"] if plan.needs_gap and "gap" in graphs.nodes else []
         store = Store(graphs, names, self.device)
         given = store.edges.pop("field", None), store.graph, store.nodes.pop("gap", None)
@@ -57,6 +58,12 @@ class Ensemble:
         found = [self._ask(store, part) for part in torch.split(torch.arange(len(graphs)), BATCH) if len(part)]
         empty = torch.zeros(len(self.networks), 0, self.targets)
         return torch.cat([empty, *found], dim=1)
+
+    def complete(self, graphs: PackedGraphs) -> PackedGraphs:
+        """Molecules with the directions and structural numbers that the networks read."""
+        if "field" not in graphs.edges and self.experiment.num_directions:
+            graphs = add_directions(graphs, self.experiment.num_directions, self.experiment.data.normalization)
+        return graphs if self.structure is None else add_structure(graphs, self.structure)
 
     def _ask(self, store: Store, numbers: Tensor) -> Tensor:
         batches = store.gather(numbers[None], store.needs(numbers[None]))

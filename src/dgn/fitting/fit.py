@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dgn.data.directions import add_directions
 from dgn.data.local import torch_threads
+from dgn.data.structure import with_structure
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.conformal import conformal_scores
 from dgn.fitting.defaults import default_experiment
@@ -101,6 +102,7 @@ def fit_molecules(
     seeds = tuple(range(options.seed, options.seed + options.members))
     experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", options.epochs)
     benchmark = make_benchmark(molecules.graphs, shown, part, task)
+    benchmark = with_structure(benchmark, experiment.data.random_walk, experiment.data.rings)
     device, tried = choose_device(options.device), None
     # Batches of molecules are too small for a team of threads.
     with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):

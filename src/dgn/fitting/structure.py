@@ -1,0 +1,49 @@
+"""Structural numbers of molecules that a trained network is asked about."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from dgn.data.benchmarks import BONDS
+from dgn.data.packed import PackedGraphs
+from dgn.structure import Kinds, Structure, return_probabilities, ring_counts
+from dgn.training.settings import DataSettings
+
+SCALE, OFFSET, KINDS = "structure.scale", "structure.offset", "edge_encoder.features"  # among the weights
+
+
+def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Structure | None:
+    """The scale and the kinds of bonds that a network was trained with; they are kept with its weights.
+
+    >>> trained_structure(DataSettings(dataset="table"), {}) is None
+    True
+    """
+    if not data.random_walk and not data.rings:
+        return None
+    wanted, width = [SCALE, OFFSET, *([KINDS] if data.rings else [])], data.random_walk + len(data.rings)
+    missing = [name for name in wanted if name not in weights]
+    if missing or len(weights[SCALE]) != width:
+        raise ValueError(
+            f"weights: expected those of a network with {width} structural numbers, as model.json says, got "
+            f"{f'none called {missing[0]}' if missing else len(weights[SCALE])}; fit again"
+        )
+    kinds = Kinds.of_features(weights[KINDS], BONDS) if data.rings else None
+    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds)
+
+
+def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
+    """Molecules with the structural numbers of their atoms, and their bonds as the nearest kinds.
+
+    Laws: what a molecule gets does not depend on those beside it, and is what
+    :func:`dgn.data.structure.with_structure` gave it in training.
+    """
+    graph, edges = graphs.graph, {}
+    values = [return_probabilities(graph, structure.random_walk)] if structure.random_walk else []
+    if structure.rings:
+        counts = ring_counts(graph, structure.rings)
+        values.append(counts.nodes.float())
+        assert structure.kinds is not None
+        bonds = torch.cat([graphs.edges["edge_attr"].long(), counts.edges.long()], dim=1)
+        edges = {"edge_attr": structure.kinds.number(bonds)}
+    return graphs.with_values(nodes={"structure": torch.cat(values, dim=1)}, edges=edges)
