@@ -101,6 +101,14 @@ def test_damaged_and_unfitting_files_are_refused(tmp_path: Path) -> None:
         load_benchmark("zinc", path=write_zinc(tmp_path, y=np.zeros(1, np.float32)))
 
 
+def test_numbers_are_no_classes(tmp_path: Path) -> None:
+    graph = Data(x=torch.rand(2, 5), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.rand(1))
+    packed = PackedGraphs.from_data([graph] * 3).with_values(graphs={"split": torch.arange(3)})
+    packed.save(tmp_path / "cifar10.safetensors")
+    with pytest.raises(ValueError, match=r"cifar10: expected whole numbers as y, one for each class, got"):
+        load_benchmark("cifar10", path=tmp_path)
+
+
 def test_datasets_of_pyg_are_packed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     edge_index = torch.tensor([[0, 1], [1, 0]])
     molecule = Data(x=torch.tensor([[3], [4]]), edge_index=edge_index, edge_attr=torch.tensor([1, 1]), y=torch.ones(1))

@@ -211,8 +211,8 @@ def _check(benchmark: Benchmark) -> None:
         raise ValueError(f"{benchmark.name}: expected values called {', '.join(lacking)}, got {graphs}; pack them too")
     if benchmark.objective.endswith("classification") and targets["y"].is_floating_point():
         raise ValueError(
-            f"{benchmark.name}: expected whole numbers as y, one for each class, got {targets['y'].dtype}; for graphs of "
-            "your own see dgn.data.own_benchmark"
+            f"{benchmark.name}: expected whole numbers as y, one for each class, got {targets['y'].dtype}; for graphs "
+            "of your own see dgn.data.own_benchmark"
         )
     for name, sizes, table in (
         ("x", benchmark.node_sizes, graphs.nodes),
