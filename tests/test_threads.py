@@ -1,7 +1,11 @@
 """Threads for compiled kernels."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from dgn import threads
 
@@ -34,3 +38,26 @@ def test_an_error_in_any_piece_is_raised():
             threads.for_chunks(fail, 60, 1)
     finally:
         torch.set_num_threads(before)
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_one_blas_thread_while_anybody_is_inside():
+    before, inside, leave = blas_threads(), Event(), Event()
+
+    def stay():
+        with threads.one_blas_thread():
+            inside.set()
+            leave.wait(10)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(stay)
+        assert inside.wait(10)
+        with threads.one_blas_thread():
+            assert set(blas_threads()) <= {1}
+        assert set(blas_threads()) <= {1}  # the other is still there
+        leave.set()
+        other.result()
+    assert blas_threads() == before

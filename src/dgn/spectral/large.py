@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dgn.spectral.sparse import solve_sparse
+from dgn.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,8 @@ def solve_large(
     """
     n = symmetric.shape[0]
     if n <= LARGEST_EXACT or find_spec("numba") is None:
-        return solve_sparse(adjacency, symmetric, trivial, count)
+        with one_blas_thread():
+            return solve_sparse(adjacency, symmetric, trivial, count)
     from dgn.spectral.lobpcg import solve_lobpcg
 
     try:
