@@ -25,7 +25,7 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     done = dgn("fit", table, *QUICK)
     assert done.exit_code == 0, done.output
     for words in (
-        "SMILES: column smiles", "regression: y", "split by random: 19 train, 2 val, 3 test",
+        "SMILES: column smiles", "regression: y", "split at random: 19 train, 2 val, 3 test",
         "1 row: RDKit cannot read the SMILES; left out (line 26)", "scaffolds would leave", "seed 0, epoch 1/1",
         "in mine-model: README.md",
     ):  # fmt: skip
@@ -34,7 +34,7 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     said = dgn("predict", "mine-model", table, "--out", "said.csv", "--device", "cpu", "--quiet")
     assert said.exit_code == 0, said.output
     assert "25 rows in said.csv" in said.output
-    assert "1 rows have no prediction (lines 26)" in said.output
+    assert "1 row without a prediction (line 26)" in said.output
     lines = Path("said.csv").read_text().splitlines()
     assert lines[0] == "smiles,y,y_prediction,y_spread,y_lower,y_upper,problem"
     assert lines[-1] == "C((,5,,,,,RDKit cannot read it"
@@ -67,7 +67,7 @@ def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
 def test_a_column_without_a_test_part_is_no_split(dgn: Any) -> None:
     done = dgn("fit", write("t.csv", [f"{row},train" for row in chains()], "smiles,y,split"), *QUICK)
     assert done.exit_code == 0, done.output
-    assert "split by random" in done.output
+    assert "split at random" in done.output
 
 
 def test_nothing_held_out(dgn: Any) -> None:

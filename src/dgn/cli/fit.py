@@ -95,7 +95,7 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
     """What was read and guessed, and every remark on rows."""
     names = ", ".join(each.name for each in data.targets[:12]) + (", ..." if len(data.targets) > 12 else "")
     counts = [int((parts.part == number).sum()) for number in range(3)]
-    how = f"column {column}" if column else parts.how
+    how = f"by column {column}" if column else {"random": "at random"}.get(parts.how, f"by {parts.how}")
     lines = [
         f"SMILES: column {data.smiles}",
         f"{data.task}: {names}",
@@ -104,7 +104,7 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
             for each in data.targets
             if each.classes and each.classes != ("0", "1")
         ),
-        f"{data.rows} rows, {len(data.molecules.smiles)} molecules to use; split by {how}: "
+        f"{data.rows} rows, {len(data.molecules.smiles)} molecules to use; split {how}: "
         f"{counts[0]} train, {counts[1]} val, {counts[2]} test",
         *map(str, data.problems),
         *data.notes,
@@ -120,11 +120,12 @@ def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
     from dgn.fitting.card import interval_words, score_table, scored_words
 
     model = fitted.model
+    others = sorted(path.name for path in out.iterdir() if path.is_file() and path.name != "README.md")
     print_table(console, score_table(model))
     words = [
         "" if fitted.prediction else scored_words(model),
         interval_words(model),
-        f"in {out}: README.md (the model card), model.json, weights.safetensors",
+        f"in {out}: README.md (the model card), {', '.join(others)}",
     ]
     for line in (*filter(None, words), f"dgn predict {out} TABLE --out FILE uses it"):
         console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from dgn.cli.display import make_console
-from dgn.cli.errors import say_error
 
 LARGE = 500_000  # bytes of a table from which other processes are worth their start
 MOST = 16  # processes that are started unasked: each takes some hundred megabytes
@@ -45,7 +44,22 @@ def command(
     with progress_bar("predicting", total, "molecules", not quiet) as advance:
         found = predict_table(loaded, opened, out, PredictOptions(smiles, interval, workers), advance)
     console = make_console()
-    console.print(f"{found.rows} rows in {out}", highlight=False, soft_wrap=True)
+    if found.smiles not in (smiles, loaded.smiles):
+        console.print(f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here", highlight=False)
+    console.print(f"{count(found.rows)} in {out}", highlight=False, soft_wrap=True)
     if found.unreadable:
         shown = ", ".join(map(str, found.lines)) + (", ..." if found.unreadable > len(found.lines) else "")
-        say_error(f"{found.unreadable} rows have no prediction (lines {shown}); the column problem says why")
+        console.print(
+            f"{count(found.unreadable)} without a prediction (line {shown}); the column problem says why",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def count(rows: int) -> str:
+    """Rows in words.
+
+    >>> count(1), count(2)
+    ('1 row', '2 rows')
+    """
+    return f"{rows} row{'s' * (rows != 1)}"

@@ -33,11 +33,12 @@ class PredictOptions:
 
 
 class Predicted(NamedTuple):
-    """How many rows were written, how many of them have no prediction, and the lines of the first of those."""
+    """How many rows were written, how many have no prediction, the first lines of those, and the column of SMILES."""
 
     rows: int
     unreadable: int
     lines: tuple[int, ...]
+    smiles: str
 
 
 def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
@@ -66,7 +67,8 @@ def predict_table(
     clash = [name for name in added if name in table.columns]
     if clash:
         raise ValueError(f"{table.path}: expected no column called {clash[0]!r}, for predictions go there; rename it")
-    place = table.place(smiles_column(model, table, options.smiles))
+    column = smiles_column(model, table, options.smiles)
+    place = table.place(column)
     total, unreadable = 0, 0
     lines: list[int] = []
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +87,7 @@ def predict_table(
         unfinished.replace(out)
     finally:
         unfinished.unlink(missing_ok=True)
-    return Predicted(total, unreadable, tuple(lines))
+    return Predicted(total, unreadable, tuple(lines), column)
 
 
 def new_columns(model: Model) -> list[str]:
