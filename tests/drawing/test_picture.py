@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dgn.drawing.graph_view import arrows
-from dgn.drawing.picture import direction_note, draw_picture
+from dgn.drawing.picture import _compose, direction_note, draw_picture
 from dgn.drawing.sources import read_scene
 from dgn.drawing.spectrum_view import multiples
 
@@ -58,3 +58,27 @@ def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> Non
         draw_picture(read_scene("CC"), tmp_path / "picture.pdf")
     with pytest.raises(ValueError, match="expected at most 1000 nodes in a picture, got 1001"):
         draw_picture(read_scene("C" * 1001), tmp_path / "picture.png")
+
+
+def matrix_numbers(smiles: str) -> list[tuple[float, float]]:
+    """Width of every number in the matrices, and of its cell, in pixels."""
+    figure = _compose(read_scene(smiles), 2, None)
+    figure.draw_without_rendering()
+    matrices = [axes for axes in figure.axes if axes.get_xlabel() == "from j"]
+    cells = [axes.get_window_extent().width / (axes.get_xlim()[1] - axes.get_xlim()[0]) for axes in matrices]
+    return [
+        (text.get_window_extent().width, cell)
+        for axes, cell in zip(matrices, cells, strict=True)
+        for text in axes.texts
+    ]
+
+
+@pytest.mark.parametrize("smiles", ["CC", "CCCCCCCC", "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"])
+def test_numbers_fit_into_the_cells_of_a_matrix(smiles: str) -> None:
+    numbers = matrix_numbers(smiles)
+    assert numbers
+    assert all(width < cell for width, cell in numbers)
+
+
+def test_a_large_matrix_has_no_numbers() -> None:
+    assert not matrix_numbers("C" * 16)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KINDS = (".svg", ".png")
 MOST_NODES = 1000  # above, a picture of every node shows nothing
-ROOM = (4.4, 3.0)  # inches for the graph in its row
+ROOM = (3.4, 2.9)  # inches for the graph in its row
 MOST_VALUES = 64  # eigenvalues in the spectrum
 SYMBOLS = {None: "L", "rw": "$D^{-1}L$", "sym": "$D^{-1/2}LD^{-1/2}$"}
 STYLE: dict[Any, Any] = {
@@ -75,7 +75,7 @@ def _compose(scene: Scene, k: int, normalization: Normalization) -> "Figure":
     rows = min(k, every.potential.size(1))
     figure = new_figure((12.0, 3.6 * rows + 2.6))
     figure.suptitle(scene.name if len(scene.name) <= 100 else f"{scene.name[:97]}...", fontsize=11)
-    grid = figure.add_gridspec(rows + 1, 3, height_ratios=[*[3.6] * rows, 2.0], width_ratios=[1.6, 1, 1])
+    grid = figure.add_gridspec(rows + 1, 3, height_ratios=[*[3.6] * rows, 2.0], width_ratios=[1.3, 1, 1])
     for k in range(1, rows + 1):
         axes = [figure.add_subplot(grid[k - 1, column]) for column in range(3)]
         _draw_direction(axes, scene, every.potential[:, k - 1], k, direction_note(every, k))
