@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dgn.drawing.graph_view import arrows
-from dgn.drawing.picture import _compose, direction_note, draw_picture
+from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture
 from dgn.drawing.sources import read_scene
 from dgn.drawing.spectrum_view import multiples
 
@@ -36,6 +36,42 @@ def test_it_shows_every_direction_asked_for(tmp_path: Path) -> None:
         draw_picture(read_scene("CCCC"), tmp_path / "all.svg", k=9)
     one, all_three = ((tmp_path / name).read_text().count("B_{av}") for name in ("one.svg", "all.svg"))
     assert (one, all_three) == (1, 3)
+
+
+def test_it_says_why_there_are_fewer() -> None:
+    figure = _compose(read_scene("CC.[Na+]"), 2, None)
+    told = "1 of 2 directions: n joined atoms have n − 1, and here at most 2 are joined"  # noqa: RUF001
+    assert figure.get_suptitle() == f"CC.[Na+]\n{told}"
+    assert _compose(read_scene("CCC"), 2, None).get_suptitle() == "CCC"
+
+
+@pytest.mark.parametrize("smiles", ["C", "[Na+].[Cl-]"])
+def test_a_graph_without_edges_is_drawn_alone(smiles: str) -> None:
+    figure = _compose(read_scene(smiles), 2, None)
+    (axes,) = figure.axes
+    assert axes.get_title() == NOTHING
+    assert "here none are joined" in figure.get_suptitle()
+
+
+def spectrum_legend(smiles: str) -> list[str]:
+    legend = _compose(read_scene(smiles), 1, None).axes[-1].get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def test_components_are_told_apart_in_the_spectrum() -> None:
+    assert spectrum_legend("CCO.O.c1ccccc1") == ["C0 and 2 more", "C4 and 5 more"]
+    assert spectrum_legend("CC.[Na+]") == []
+    assert spectrum_legend(".".join(["CC"] * 7))[-2:] == ["C8 and 1 more", "the others"]
+    axes = _compose(read_scene("CC.CC"), 1, None).axes[-1]
+    first, second = (points for points in axes.collections if len(points.get_offsets()))
+    assert tuple(first.get_edgecolor()[0]) != tuple(second.get_edgecolor()[0])
+    assert first.get_offsets()[0][0] < second.get_offsets()[0][0]
+
+
+def test_the_titles_of_a_mixture_fit_on_the_paper() -> None:
+    figure = _compose(read_scene("CO.CCO.CCCO.c1ccccc1.CCCCO"), 2, None)
+    figure.draw_without_rendering()
+    assert all(axes.title.get_window_extent().x0 > 0 for axes in figure.axes)
 
 
 def test_arrows_point_uphill_and_vanish_where_the_field_does() -> None:
