@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dgn.drawing.graph_view import arrows
-from dgn.drawing.picture import direction_note, draw_picture
+from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture
 from dgn.drawing.sources import read_scene
 from dgn.drawing.spectrum_view import multiples
 
@@ -38,6 +38,42 @@ def test_it_shows_every_direction_asked_for(tmp_path: Path) -> None:
     assert (one, all_three) == (1, 3)
 
 
+def test_it_says_why_there_are_fewer() -> None:
+    figure = _compose(read_scene("CC.[Na+]"), 2, None)
+    told = "1 of 2 directions: n joined atoms have n − 1, and here at most 2 are joined"  # noqa: RUF001
+    assert figure.get_suptitle() == f"CC.[Na+]\n{told}"
+    assert _compose(read_scene("CCC"), 2, None).get_suptitle() == "CCC"
+
+
+@pytest.mark.parametrize("smiles", ["C", "[Na+].[Cl-]"])
+def test_a_graph_without_edges_is_drawn_alone(smiles: str) -> None:
+    figure = _compose(read_scene(smiles), 2, None)
+    (axes,) = figure.axes
+    assert axes.get_title() == NOTHING
+    assert "here none are joined" in figure.get_suptitle()
+
+
+def spectrum_legend(smiles: str) -> list[str]:
+    legend = _compose(read_scene(smiles), 1, None).axes[-1].get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def test_components_are_told_apart_in_the_spectrum() -> None:
+    assert spectrum_legend("CCO.O.c1ccccc1") == ["C0 and 2 more", "C4 and 5 more"]
+    assert spectrum_legend("CC.[Na+]") == []
+    assert spectrum_legend(".".join(["CC"] * 7))[-2:] == ["C8 and 1 more", "the others"]
+    axes = _compose(read_scene("CC.CC"), 1, None).axes[-1]
+    first, second = (points for points in axes.collections if len(points.get_offsets()))
+    assert tuple(first.get_edgecolor()[0]) != tuple(second.get_edgecolor()[0])
+    assert first.get_offsets()[0][0] < second.get_offsets()[0][0]
+
+
+def test_the_titles_of_a_mixture_fit_on_the_paper() -> None:
+    figure = _compose(read_scene("CO.CCO.CCCO.c1ccccc1.CCCCO"), 2, None)
+    figure.draw_without_rendering()
+    assert all(axes.title.get_window_extent().x0 > 0 for axes in figure.axes)
+
+
 def test_arrows_point_uphill_and_vanish_where_the_field_does() -> None:
     scene = read_scene("CCC")
     assert arrows(scene, torch.tensor([0.0, 1.0, 1.0])) == [(0, 1, 1.0)]
@@ -58,3 +94,27 @@ def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> Non
         draw_picture(read_scene("CC"), tmp_path / "picture.pdf")
     with pytest.raises(ValueError, match="expected at most 1000 nodes in a picture, got 1001"):
         draw_picture(read_scene("C" * 1001), tmp_path / "picture.png")
+
+
+def matrix_numbers(smiles: str) -> list[tuple[float, float]]:
+    """Width of every number in the matrices, and of its cell, in pixels."""
+    figure = _compose(read_scene(smiles), 2, None)
+    figure.draw_without_rendering()
+    matrices = [axes for axes in figure.axes if axes.get_xlabel() == "from j"]
+    cells = [axes.get_window_extent().width / (axes.get_xlim()[1] - axes.get_xlim()[0]) for axes in matrices]
+    return [
+        (text.get_window_extent().width, cell)
+        for axes, cell in zip(matrices, cells, strict=True)
+        for text in axes.texts
+    ]
+
+
+@pytest.mark.parametrize("smiles", ["CC", "CCCCCCCC", "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"])
+def test_numbers_fit_into_the_cells_of_a_matrix(smiles: str) -> None:
+    numbers = matrix_numbers(smiles)
+    assert numbers
+    assert all(width < cell for width, cell in numbers)
+
+
+def test_a_large_matrix_has_no_numbers() -> None:
+    assert not matrix_numbers("C" * 16)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 KINDS = (".svg", ".png")
 MOST_NODES = 1000  # above, a picture of every node shows nothing
-ROOM = (4.4, 3.0)  # inches for the graph in its row
+ROOM = (3.4, 2.9)  # inches for the graph in its row
 MOST_VALUES = 64  # eigenvalues in the spectrum
+NOTHING = "so there is no field, no matrix and no spectrum"
 SYMBOLS = {None: "L", "rw": "$D^{-1}L$", "sym": "$D^{-1/2}LD^{-1/2}$"}
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "text.color": INK, "axes.labelcolor": INK,
@@ -33,6 +34,8 @@ STYLE: dict[Any, Any] = {
 
 def draw_picture(scene: Scene, path: Path, k: int = 2, normalization: Normalization = None) -> None:
     """Draw the first k directions with B_av and B_dx, a row each, and the spectrum below, as SVG or PNG.
+
+    A line above says why where the graph has fewer than k; without any, the graph is drawn alone.
 
     The kind of file follows from the suffix of ``path``. The same input gives the same bytes.
     """
@@ -70,23 +73,40 @@ def direction_note(found: Directions, k: int) -> str:
     return f"{' | '.join(told)}{', sign arbitrary' if undecided else ''}"
 
 
+def missing_note(scene: Scene, found: int, k: int) -> str:
+    """Why there are not k directions but only those ``found``.
+
+    >>> import torch
+    >>> missing_note(Scene("one", torch.empty(2, 0, dtype=torch.long), torch.zeros(1, 2).numpy(), ("a",)), 0, 2)
+    '0 of 2 directions: n joined nodes have n − 1, and here none are joined'
+    """
+    joined = f"at most {found + 1}" if found else "none"
+    rule = f"n joined {scene.node_word}s have n \N{MINUS SIGN} 1"
+    return f"{found} of {k} directions: {rule}, and here {joined} are joined"
+
+
 def _compose(scene: Scene, k: int, normalization: Normalization) -> "Figure":
     every = scene.directions(max(k, min(scene.num_nodes, MOST_VALUES)), normalization)
-    rows = min(k, every.potential.size(1))
+    rows = min(k, int(every.eigenvalues.isfinite().any(dim=0).sum()))
     figure = new_figure((12.0, 3.6 * rows + 2.6))
-    figure.suptitle(scene.name if len(scene.name) <= 100 else f"{scene.name[:97]}...", fontsize=11)
-    grid = figure.add_gridspec(rows + 1, 3, height_ratios=[*[3.6] * rows, 2.0], width_ratios=[1.6, 1, 1])
+    title = scene.name if len(scene.name) <= 100 else f"{scene.name[:97]}..."
+    figure.suptitle(title if rows == k else f"{title}\n{missing_note(scene, rows, k)}", fontsize=11)
+    if rows == 0:
+        draw_graph(figure.subplots(), scene, every.potential[:, 0], NOTHING, ROOM)
+        return figure
+    grid = figure.add_gridspec(rows + 1, 3, height_ratios=[*[3.6] * rows, 2.0], width_ratios=[1.3, 1, 1])
     for k in range(1, rows + 1):
         axes = [figure.add_subplot(grid[k - 1, column]) for column in range(3)]
         _draw_direction(axes, scene, every.potential[:, k - 1], k, direction_note(every, k))
-    draw_spectrum(figure.add_subplot(grid[rows, :]), every, rows, SYMBOLS[normalization])
+    draw_spectrum(figure.add_subplot(grid[rows, :]), every, scene.labels, rows, SYMBOLS[normalization])
     return figure
 
 
 def _draw_direction(axes: Any, scene: Scene, potential: Tensor, k: int, note: str) -> None:
     field = gradient(potential, scene.edge_index)
     place = scene.edge_index, scene.num_nodes
-    title = rf"$\varphi_{{{k}}}$ and its field, $\lambda_{{{k}}}$ = {note}"
+    told = note.replace(", repeated", "\nrepeated")  # the values of several components leave no room beside them
+    title = rf"$\varphi_{{{k}}}$ and its field, $\lambda_{{{k}}}$ = {told}"
     drawn = draw_graph(axes[0], scene, potential, title, ROOM)
     axes[0].figure.colorbar(drawn, ax=axes[0], shrink=0.7, pad=0.02, aspect=25).outline.set_visible(False)
     draw_matrix(axes[1], smoothing(field, *place).dense(), scene.labels, rf"$B_{{av}}(\nabla\varphi_{{{k}}})$")

@@ -1,5 +1,6 @@
 """The eigenvalues of a graph, with those that are repeated."""
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -7,40 +8,64 @@ from dgn.drawing.graph_view import INK
 from dgn.spectral import Directions
 from dgn.spectral.degeneracy import eigenspaces
 
-CHOSEN, REPEATED = "#5e4fa2", "#b35806"
+COLORS = ("#5e4fa2", "#d95f02", "#1b9e77", "#d01c8b", "#0571b0")  # of the first components; all others are grey
+GREY = "#7f7f7f"
+SPREAD = 0.4  # of the components beside each other at one k
 MOST_COUNTS = 60  # eigenvalues; above, how often each is repeated is not written beside it
 
 
-def draw_spectrum(axes: Any, found: Directions, shown: int, symbol: str = "L") -> None:
+def draw_spectrum(axes: Any, found: Directions, labels: Sequence[str], shown: int, symbol: str = "L") -> None:
     """Draw the eigenvalues of every component over their number; the directions 1 to ``shown`` are filled.
 
     Equal ones are joined by a bar and marked by diamonds, with their number: any basis of their space is as good.
+    Components differ in colour and lie beside each other; a legend names each by its first node in ``labels``.
     """
-    for component in range(len(found.eigenvalues)):
-        values, repeated = found.eigenvalues[component], found.repeated()[component]
-        exist = int(values.isfinite().sum())
-        points = [(k + 1, float(values[k]), bool(repeated[k])) for k in range(exist)]
-        for again, marker in ((False, "o"), (True, "D")):
-            chosen = [(k, value, k <= shown) for k, value, twice in points if twice is again]
-            faces = [(REPEATED if again else CHOSEN) if filled else "white" for *_, filled in chosen]
-            edge = REPEATED if again else CHOSEN
-            axes.scatter([k for k, *_ in chosen], [value for _, value, _ in chosen], 26, faces, marker=marker,
-                         edgecolors=edge, linewidths=1.1, zorder=3)  # fmt: skip
-        for first, last, value in multiples(found, component):
-            axes.plot([first, last], [value, value], color=REPEATED, linewidth=1.2, zorder=2)
-            if exist <= MOST_COUNTS:
-                times = f"\N{MULTIPLICATION SIGN}{last - first + 1}"
-                axes.annotate(times, ((first + last) / 2, value), (0, 6), fontsize=8,
-                              textcoords="offset points", ha="center", color=REPEATED)  # fmt: skip
+    drawn = found.eigenvalues[:, 0].isfinite().nonzero().ravel().tolist()
+    for place, component in enumerate(drawn):
+        color = COLORS[place] if place < len(COLORS) else GREY
+        _draw_component(axes, found, component, shown, color, SPREAD * ((place + 0.5) / len(drawn) - 0.5))
+    if len(drawn) > 1:
+        names = [component_name(found, component, labels) for component in drawn[: len(COLORS)]]
+        names += ["the others"] if len(drawn) > len(COLORS) else []
+        for name, color in zip(names, (*COLORS, GREY), strict=False):
+            axes.scatter([], [], 26, color, label=name)
+        axes.legend(loc="best", fontsize=8, frameon=False, ncols=3)
     axes.set_title(f"spectrum of {symbol}: filled = drawn here, diamonds = repeated")
-    axes.set_xlabel("direction k" if len(found.eigenvalues) == 1 else "direction k of each component")
+    axes.set_xlabel("direction k" if len(drawn) == 1 else "direction k of each component")
     axes.set_ylabel(r"$\lambda_k$")
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.margins(x=0.03, y=0.15)
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    axes.margins(y=0.15)
+    axes.set_xlim(0.6, int(found.eigenvalues.isfinite().sum(dim=1).max()) + 0.4)
     axes.set_ylim(bottom=0)
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(INK)
+
+
+def _draw_component(axes: Any, found: Directions, component: int, shown: int, color: str, shift: float) -> None:
+    values, repeated = found.eigenvalues[component].tolist(), found.repeated()[component].tolist()
+    exist = int(found.eigenvalues[component].isfinite().sum())
+    for k in range(1, exist + 1):
+        face, marker = color if k <= shown else "white", "D" if repeated[k - 1] else "o"
+        axes.scatter(k + shift, values[k - 1], 26, face, marker=marker, edgecolors=color, linewidths=1.1, zorder=3)
+    for first, last, value in multiples(found, component):
+        axes.plot([first + shift, last + shift], [value, value], color=color, linewidth=1.2, zorder=2)
+        if exist <= MOST_COUNTS:
+            times = f"\N{MULTIPLICATION SIGN}{last - first + 1}"
+            axes.annotate(times, ((first + last) / 2 + shift, value), (0, 6), fontsize=8,
+                          textcoords="offset points", ha="center", color=color)  # fmt: skip
+
+
+def component_name(found: Directions, component: int, labels: Sequence[str]) -> str:
+    """A component by its first node and the number of the others.
+
+    >>> import torch
+    >>> from dgn.spectral import directions
+    >>> component_name(directions(torch.tensor([[0, 1, 3], [1, 2, 4]]), 5, k=1), 1, "abcde")
+    'd and 1 more'
+    """
+    nodes = (found.component == component).nonzero().ravel().tolist()
+    return f"{labels[nodes[0]]} and {len(nodes) - 1} more"
 
 
 def multiples(found: Directions, component: int) -> list[tuple[int, int, float]]:

@@ -15,25 +15,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+INK, DOWN, RIGHT = "#2b2d33", "#d01c8b", "#00847c"  # two arrows, in colours that no scale of the picture has
+COLUMNS = (
+    ("pixels and field\ndx1 follows \N{DOWNWARDS ARROW}, dx2 \N{RIGHTWARDS ARROW}", INK),
+    ("mean\nof the neighbours", INK),
+    ("dx1-signed \N{DOWNWARDS ARROW}\nchange downwards", DOWN),
+    ("dx2-signed \N{RIGHTWARDS ARROW}\nchange to the right", RIGHT),
+    ("dx1\nits absolute value", DOWN),
+    ("dx2\nits absolute value", RIGHT),
+)
+
+
 def draw_digits(graphs: PackedGraphs, numbers: Sequence[int], path: Path) -> None:
     """Draw some digits, one in a row: pixels with the field, their mean, both derivatives, and their absolute values.
 
     The signed derivatives tell a left edge from a right one, the absolute ones only where an edge is, the mean neither.
+    All digits share the two scales of colour.
     """
-    figure = new_figure((10.5, 1.75 * len(numbers) + 0.3))
-    grid = figure.subplots(len(numbers), 6, squeeze=False)
-    titles = ("pixels and field", "mean", "dx1-signed", "dx2-signed", "dx1", "dx2")
-    for place, title in zip(grid[0], titles, strict=True):
-        place.set_title(title, fontsize=9)
-    for axes, number in zip(grid, numbers, strict=True):
-        pictures = _pictures(graphs, number)
-        for place, picture, title in zip(axes, pictures, titles, strict=True):
-            bound = 1.0 if title in titles[:2] else float(abs(pictures[2:]).max()) or 1.0
-            colors, low = ("Greys", 0.0) if title in titles[:2] else ("RdBu_r", -bound)
-            place.imshow(picture, cmap=colors, vmin=low, vmax=bound)
-            place.set(xticks=[], yticks=[])
+    figure = new_figure((10.5, 1.75 * len(numbers) + 1.2))
+    grid = figure.subplots(len(numbers), len(COLUMNS), squeeze=False)
+    for place, (title, color) in zip(grid[0], COLUMNS, strict=True):
+        place.set_title(title, fontsize=9, color=color)
+    pictures = [_pictures(graphs, number) for number in numbers]
+    bound = max(float(abs(each[2:]).max()) for each in pictures) or 1.0
+    scales = [{"cmap": "Greys", "vmin": 0.0, "vmax": 1.0}] * 2 + [{"cmap": "PuOr", "vmin": -bound, "vmax": bound}] * 4
+    for axes, each, number in zip(grid, pictures, numbers, strict=True):
+        images = [place.imshow(one, **scale) for place, one, scale in zip(axes, each, scales, strict=True)]
         _draw_field(axes[0], graphs, number)
+        axes[0].set_ylabel(_name(graphs, number), fontsize=9)
+    for place in grid.flat:
+        place.set(xticks=[], yticks=[])
+    look: dict[str, Any] = {"location": "bottom", "shrink": 0.8, "fraction": 0.05, "pad": 0.02}
+    figure.colorbar(images[0], ax=grid[:, :2], label="ink: 0 paper, 1 black", aspect=20, **look)
+    told = "derivative: violet where ink grows along the arrow, brown where it shrinks"
+    figure.colorbar(images[2], ax=grid[:, 2:], label=told, aspect=40, **look)
     save_png(figure, path)
+
+
+def _name(graphs: PackedGraphs, number: int) -> str:
+    label = graphs[number].y
+    return f"graph {number}" if label is None else f"digit {int(label)}"
 
 
 def _pictures(graphs: PackedGraphs, number: int) -> "NDArray[Any]":
@@ -57,14 +78,15 @@ def _place(data: Any) -> tuple[Tensor, Tensor]:
 
 
 def _draw_field(axes: Any, graphs: PackedGraphs, number: int) -> None:
-    """Arrows along the edges on which a direction grows: red down the rows, blue along the columns."""
+    """Arrows along the edges on which a direction grows, with a white edge that shows them on black pixels."""
     data = graphs[number]
     down, across = _place(data)
     source, target = data.edge_index
-    for direction, color in ((0, "C3"), (1, "C0")):
+    for direction, color in ((0, DOWN), (1, RIGHT)):
         along = (data.field[:, direction] > 0).nonzero().ravel()
         start, end = target[along], source[along]
         axes.quiver(
-            across[start], down[start], 0.6 * (across[end] - across[start]), 0.6 * (down[end] - down[start]),
-            angles="xy", scale_units="xy", scale=1, width=0.008, headwidth=5, color=color, alpha=0.55,
+            across[start], down[start], 0.55 * (across[end] - across[start]), 0.55 * (down[end] - down[start]),
+            angles="xy", scale_units="xy", scale=1, width=0.012, headwidth=3.4, headlength=3.4, headaxislength=3.2,
+            color=color, edgecolor="white", linewidth=0.4,
         )  # fmt: skip
