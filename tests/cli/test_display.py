@@ -59,6 +59,22 @@ def test_words_stand_left_and_numbers_right() -> None:
     assert "│ a   │ x      │" in text.getvalue()
 
 
+LONG = "cifar10/augmentation/mean-av1-av2-distortion-30"
+
+
+def test_a_pipe_gets_whole_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(make_console(), Table("", ("run", "paper"), ((LONG, "1"),)))
+    assert LONG in capsys.readouterr().out
+
+
+def test_a_narrow_terminal_folds_names() -> None:
+    text = io.StringIO()
+    print_table(Console(file=text, width=30, force_terminal=True), Table("", ("run", "paper"), ((LONG, "1"),)))
+    cells = [line.split("│")[1].strip() for line in text.getvalue().splitlines() if "│" in line]
+    assert "".join(cells) == LONG
+
+
 def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RANK", raising=False)
     assert not make_console().quiet

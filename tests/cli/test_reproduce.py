@@ -14,6 +14,13 @@ from dgn.reports.scores import main_metric
 CELLS = ("reproduce", "table1", "--dataset", "zinc", "--rows", "mean,complex/mean-dx1", "--seeds", "41,95")
 
 
+@contextmanager
+def threads(_console: Any, _folder: Path, processes: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads in the place of processes."""
+    with ThreadPoolExecutor(processes) as pool:
+        yield pool
+
+
 def test_all_cells_are_run_and_printed_beside_the_paper(dgn: Any, training: Any) -> None:
     done = dgn(*CELLS, "--device", "cpu", "--out", "here")
     assert done.exit_code == 0, done.output
@@ -77,6 +84,28 @@ def test_whatever_goes_wrong_in_a_cell_is_told_and_the_others_go_on(
     assert "Traceback" in done.stderr
 
 
+def test_a_dataset_that_cannot_be_had_is_asked_for_once(
+    dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(experiment: Any, _progress: bool) -> Any:
+        if experiment.data.dataset == "zinc":
+            raise FileNotFoundError("zinc: expected a file, found nothing")
+        return SimpleNamespace(metric=main_metric(experiment), note="")
+
+    both = ("reproduce", "table1", "--dataset", "zinc,molhiv", "--rows", "mean,mean-dx1", "--seeds", "41")
+    assert dgn(*both[:3], "zinc", "--rows", "simple/mean-dx1", *both[-2:], "--device", "cpu").exit_code == 0
+    monkeypatch.setattr("dgn.training.load.load_graphs", load)
+    monkeypatch.setattr("dgn.cli.reproduce.workers", threads)
+    for number, parallel in enumerate(("1", "2"), 1):
+        done = dgn(*both, "--device", "cpu", "--out", "runs", "--parallel", parallel)
+        assert done.exit_code == 1
+        assert done.stderr.count("zinc: expected a file, found nothing") == 1
+        assert "zinc: 4 other cells are left out" in done.stderr
+        assert "zinc/simple/mean-dx1: 0.410" in done.output  # finished before
+        assert "molhiv/simple/mean-dx1: 41.00" in done.output
+        assert len(training.calls) == 3, number
+
+
 def test_finished_cells_are_skipped(dgn: Any, training: Any) -> None:
     dgn(*CELLS, "--device", "cpu")
     again = dgn(*CELLS, "--device", "cpu")
@@ -102,11 +131,6 @@ def test_an_interruption_shows_what_is_there(dgn: Any, training: Any) -> None:
 
 
 def test_cells_at_once(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def threads(_console: Any, _folder: Path, processes: int) -> Iterator[ThreadPoolExecutor]:
-        with ThreadPoolExecutor(processes) as pool:
-            yield pool
-
     monkeypatch.setattr("dgn.cli.reproduce.workers", threads)
     training.failing = 95
     done = dgn(*CELLS, "--device", "cpu", "--parallel", "2")
@@ -158,3 +182,10 @@ def test_unknown_tables_are_refused(dgn: Any, training: Any) -> None:
     assert refused.exit_code == 1
     assert "table: expected one of 'table1', 'table2', 'multi-label', 'augmentation', 'plus'" in refused.stderr
     assert not training.calls
+
+
+@pytest.mark.parametrize("wrong", ["foo", "digits"])
+def test_only_datasets_of_the_table_are_offered(dgn: Any, wrong: str) -> None:
+    refused = dgn("reproduce", "multi-label", "--dataset", wrong)
+    assert refused.exit_code == 1
+    assert f"dataset of multi-label: expected one of 'muv', 'tox21', got '{wrong}'" in refused.stderr

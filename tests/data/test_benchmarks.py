@@ -84,7 +84,7 @@ def test_what_is_not_there_is_said_with_the_remedy(tmp_path: Path, monkeypatch: 
         raise URLError("no network")
 
     monkeypatch.setattr(downloads, "_datasets", lambda: {"zinc": no_network, "cifar10": no_network})
-    with pytest.raises(FileNotFoundError, match="give path= to a packed file"):
+    with pytest.raises(FileNotFoundError, match="--data on the command line"):
         load_benchmark("zinc", root=tmp_path)
 
 

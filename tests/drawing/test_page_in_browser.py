@@ -14,7 +14,7 @@ from dgn.drawing.scene import Scene
 from dgn.drawing.sources import read_scene
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'dgn[dev]'")
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.slow,

@@ -48,7 +48,7 @@ def test_rows_are_chosen_by_name() -> None:
 def test_unknown_parts_of_a_table_are_refused() -> None:
     with pytest.raises(ValueError, match=r"table: .* did you mean 'table1'"):
         cells("tabel1", "zinc")
-    with pytest.raises(ValueError, match=r"dataset: .* did you mean 'zinc'"):
+    with pytest.raises(ValueError, match=r"dataset of table1: .* did you mean 'zinc'"):
         cells("table1", "zink")
     with pytest.raises(ValueError, match=r"row: .* did you mean 'mean-dx1'"):
         cells("table1", "zinc", ["mean dx1"])

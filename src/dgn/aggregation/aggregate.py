@@ -119,5 +119,5 @@ def _check_available(backend: str, example: Tensor) -> None:
     if wrong_device or wrong_dtype or (package is not None and find_spec(package) is None):
         raise ValueError(
             f"backend: expected an installed kernel for {example.dtype} on {example.device}, got {backend!r}; 'auto' "
-            "chooses one that is there, 'reference' runs everywhere; pip install 'dgn[cpu]' brings Numba"
+            "chooses one that is there, 'reference' runs everywhere; the CPU's needs pip install numba"
         )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from dgn.cli.display import make_console
 from dgn.cli.errors import say_error
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
     options = Options(folder, workers, "ray" if engine is Engine.ray else "local", address)
     kind = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
     summary = directions_of_file(source, out, k, kind, edge_weight, options, progress=not quiet)
-    Console().print(_table(summary, out))
+    make_console().print(_table(summary, out))
     if summary.failures:
         for number, why in list(summary.failures.items())[:SHOWN]:
             say_error(f"graph {number}: {why}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dgn.training.run import EpochReport
 
 REFRESH = 0.1  # seconds between redraws: drawing must not slow training down
+WIDE = 10_000  # columns where there is no terminal: what reads a pipe or a file wants whole names
 LINES = 10  # how often a seed tells of itself where nothing can be redrawn, as in a log file
 
 
@@ -99,12 +100,15 @@ def print_table(console: Console, table: "TextTable") -> None:
     drawn = Table(title=table.title or None, title_justify="left", show_header=any(table.header))
     for number, name in enumerate(table.header):
         words = number == 0 or any(row[number][:1].isalpha() for row in table.rows)
-        drawn.add_column(name, justify="left" if words else "right")
+        drawn.add_column(name, justify="left" if words else "right", overflow="fold")
     for row in table.rows:
         drawn.add_row(*map(escape, row))  # brackets are part of lists, not of the style
     console.print(drawn)
 
 
 def make_console() -> Console:
-    """The terminal of the first process; others that ``torchrun`` started say nothing."""
-    return Console(quiet=os.environ.get("RANK", "0") != "0")
+    """The terminal of the first process, or as wide a page as needed; others that ``torchrun`` started say nothing."""
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")
+    if not console.is_terminal:
+        console.width = WIDE
+    return console

@@ -6,7 +6,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from dgn.cli.datasets import Datasets, is_finished
 from dgn.cli.display import as_time, make_console, print_table
 from dgn.cli.errors import say_error
 from dgn.cli.running import STOPPED, draw_summary, read_seeds, run_seeds, say_conditions
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
     from dgn.reports.runs import FinishedRun
     from dgn.training.experiment import Experiment
-    from dgn.training.settings import DataSettings
 
     Outcome = tuple[Experiment, list[FinishedRun] | None, float]  # a cell, its runs if it ended, and its seconds
 
@@ -111,8 +110,11 @@ def run_cells(
 
 def _in_turn(console: Console, experiments: Sequence["Experiment"], out: Path, device: str) -> Iterator["Outcome"]:
     """One cell after the other."""
-    load = _loader(experiments)
+    load = Datasets(experiments, out)
     for number, experiment in enumerate(experiments, 1):
+        if load.lacks(experiment):
+            yield experiment, None, 0.0
+            continue
         console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
         begin = time.monotonic()
         try:
@@ -128,16 +130,19 @@ def _at_once(
     console: Console, experiments: Sequence["Experiment"], out: Path, device: str, processes: int
 ) -> Iterator["Outcome"]:
     """So many cells at once, each as soon as it ends. Directions are computed once, before the processes read them."""
-    from dgn.reports.runs import finished_runs
-
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("--parallel: expected one process to begin with, got several; leave it out with torchrun")
-    load = _loader(experiments)
+    load = Datasets(experiments, out)
     for experiment in experiments:
-        if not set(experiment.training.seeds) <= set(finished_runs(out / experiment.name)):
-            load(experiment)
+        if not is_finished(experiment, out) and not load.lacks(experiment):
+            try:
+                load(experiment)
+            except FileNotFoundError as problem:
+                say_error(f"{experiment.name}: {problem}")
     with workers(console, out, processes) as pool:
-        asked = {pool.submit(_work, experiment, out, device): experiment for experiment in experiments}
+        there = [experiment for experiment in experiments if not load.lacks(experiment)]
+        yield from ((experiment, None, 0.0) for experiment in experiments if experiment not in there)
+        asked = {pool.submit(_work, experiment, out, device): experiment for experiment in there}
         for future in as_completed(asked):
             yield asked[future], *future.result()
 
@@ -168,19 +173,6 @@ def _run_cell(
     finally:
         _free_memory()
     return None
-
-
-def _loader(experiments: Sequence["Experiment"]) -> Callable[["Experiment"], "Benchmark"]:
-    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads."""
-    from dgn.training.load import any_directions, load_graphs
-
-    @lru_cache(maxsize=1)
-    def load(wanted: "DataSettings") -> "Benchmark":
-        alike = [each for each in experiments if any_directions(each.data) == wanted]
-        # Fewer directions are the first columns of more.
-        return load_graphs(max(alike, key=lambda each: each.num_directions), True)
-
-    return lambda experiment: load(any_directions(experiment.data))
 
 
 def _free_memory() -> None:

@@ -29,8 +29,8 @@ def download(name: str, root: Path) -> PackedGraphs:
     except FAILED as problem:
         raise FileNotFoundError(
             f"{name}: expected to download it with PyG into {folder}, got {type(problem).__name__}: {problem}; run "
-            f"this once where there is a network and copy {root / name}.safetensors, give path= to a packed file, or "
-            f"remove {folder} if an earlier download was cut"
+            f"this once where there is a network and copy {root / name}.safetensors, name a packed file "
+            f"(path=, or --data on the command line), or remove {folder} if an earlier download was cut"
         ) from problem
     sizes = tuple(len(part) for part in parts)
     if sizes != SIZES[name]:

@@ -28,7 +28,8 @@ def load_moleculenet(name: str, file: Path | None, root: Path, progress: bool = 
     if kept.exists():
         return PackedGraphs.load(kept)
     raise FileNotFoundError(
-        f"{name}: expected the table {file}, found nothing; download {PLACE.format(name)}, or give path="
+        f"{name}: expected the table {file}, found nothing; download {PLACE.format(name)}, or name another "
+        "place (path=, or --data on the command line)"
     )
 
 

@@ -97,7 +97,7 @@ def _parsed(smiles: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
 
 def parse_smiles(smiles: str) -> Any:
     """The molecule as RDKit holds it, or an error that says what is wrong with the SMILES."""
-    check_package("SMILES", "rdkit", "molecules")
+    check_package("SMILES", "rdkit")
     from rdkit import Chem, rdBase
 
     with rdBase.BlockLogs():

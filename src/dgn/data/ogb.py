@@ -40,7 +40,8 @@ def load_ogb(name: str, folder: Path | None, root: Path) -> PackedGraphs:
     if missing:
         raise FileNotFoundError(
             f"{name}: expected OGB's raw files in {folder}, found no {', '.join(file.name for file in missing)}; "
-            f"unpack {PLACES[name]} there (so that {folder}/raw exists), or give path="
+            f"unpack {PLACES[name]} there (so that {folder}/raw exists), or name another place (path=, or --data on "
+            "the command line)"
         )
     return make_once(kept, f"OGB raw 1 of {describe_files(files)}", lambda: read_ogb(folder))
 

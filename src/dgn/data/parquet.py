@@ -24,7 +24,7 @@ STRUCTURE = ("edge_index", "source", "target", "num_nodes")
 
 def open_parquet(path: Path) -> Any:
     """The open file (``pyarrow.parquet.ParquetFile``)."""
-    check_package("parquet", "pyarrow", "tables")
+    check_package("parquet", "pyarrow")
     from pyarrow import ArrowInvalid
     from pyarrow.parquet import ParquetFile
 

@@ -60,7 +60,7 @@ def _solve(graphs: PackedGraphs, request: Request) -> tuple[dict[str, torch.Tens
 
 
 def _import_ray() -> Any:
-    check_package("engine='ray'", "ray", "ray")
+    check_package("engine='ray'", "ray")
     import ray
 
     return ray

@@ -45,7 +45,7 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     return edge_index, num_nodes
 
 
-def check_package(subject: str, package: str, extra: str) -> None:
+def check_package(subject: str, package: str) -> None:
     """Refuse to go on without an optional package, and say how to install it."""
     if sys.modules.get(package) is not None:  # asked again for every molecule
         return
@@ -53,7 +53,7 @@ def check_package(subject: str, package: str, extra: str) -> None:
         import_module(package)
     except ImportError as problem:
         raise ImportError(
-            f'{subject}: expected {package}, got no such package; install it with pip install "dgn[{extra}]"'
+            f"{subject}: expected {package}, got no such package; install it with pip install {package}"
         ) from problem
 
 

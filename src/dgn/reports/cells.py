@@ -74,11 +74,8 @@ def cells(table: str, dataset: str, rows: Sequence[str] = ()) -> list[Experiment
     >>> [cell.name for cell in cells("table1", "zinc", ["complex/mean-dx1"])]
     ['zinc/complex/mean-dx1']
     """
-    check_option("table", table, tuple(TITLES))
-    check_option("dataset", dataset, tuple(dict.fromkeys(name.split("/")[0] for name in shipped())))
+    check_option(f"dataset of {table}", dataset, tuple(table_datasets(table)))
     known = in_order([each for each in shipped().values() if each.data.dataset == dataset and table_of(each) == table])
-    if not known:
-        raise ValueError(f"dataset: expected one with cells in {table}, got {dataset!r}; 'dgn info' lists all")
     names = {each.name: each.name.removeprefix(f"{dataset}/") for each in known}
     short = dict.fromkeys(part for name in names.values() for part in (name, name.split("/")[-1]))
     for row in rows:

@@ -126,7 +126,7 @@ class Search:
 
 
 def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
-    check_package("search", "optuna", "search")
+    check_package("search", "optuna")
     import optuna
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend

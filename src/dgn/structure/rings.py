@@ -60,7 +60,7 @@ def ring_counts(
     [1, 1, 1, 1]
     """
     column = _columns(sizes := check_sizes(sizes))
-    check_package("ring_counts", "numba", "cpu")
+    check_package("ring_counts", "numba")
     from dgn.structure.ring_kernels import count_rings
 
     graph = as_graph(edge_index, num_nodes)

@@ -39,7 +39,7 @@ def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None
     """
     if steps < 1:
         raise ValueError(f"steps: expected 1 or more, got {steps}; ask for 16, for example")
-    check_package("return_probabilities", "numba", "cpu")
+    check_package("return_probabilities", "numba")
     from dgn.structure.walk_kernels import follow, meet
 
     graph = as_graph(edge_index, num_nodes)
