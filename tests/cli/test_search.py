@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dgn.search.space import Range, load_space
 from dgn.training.experiment import load_experiment
 from dgn.training.run import RunResult
 
@@ -86,6 +87,14 @@ def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended:
     done = search()
     assert "trial 0: loss: expected a number, got nan" in done.stderr
     assert len(pretended.calls) == 2
+
+
+def test_without_a_space_it_says_how_to_write_one(dgn: Any) -> None:
+    refused = dgn("search", "digits/dx", "--trials", "3")
+    assert refused.exit_code == 1
+    assert "--space: expected one, for none comes with digits" in refused.stderr
+    Path("space.yaml").write_text(refused.stderr.partition("such as\n")[2])
+    assert load_space("space.yaml").domains == {"training.learning_rate": Range(1e-4, 1e-2, log=True)}
 
 
 def test_without_optuna_it_says_what_to_install(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:

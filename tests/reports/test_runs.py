@@ -82,8 +82,19 @@ def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_p
     assert not is_begun(tmp_path, other)  # no seed has begun yet
     write_run(tmp_path, make_run("digits/mean"), HISTORY)
     assert is_begun(tmp_path, replace(base, training=replace(base.training, seeds=(1, 2))))
-    with pytest.raises(ValueError, match=r"differs in network.hidden, training.epochs; choose another with --out"):
+    told = (
+        r"differs in network.hidden \(7 there, 8 asked for\), training.epochs \(7 there, 8 asked for\); choose another"
+    )
+    with pytest.raises(ValueError, match=told):
         is_begun(tmp_path, other)
+    with pytest.raises(ValueError, match="and 1 more; choose another"):
+        is_begun(tmp_path, replace(other, data=replace(other.data, path="a", train_fraction=0.5)))
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").touch()
+    with pytest.raises(ValueError, match=r"--out: expected a folder, got the file .*mine.yaml"):
+        is_begun(tmp_path / "mine.yaml", load_experiment("digits/mean"))
 
 
 def test_what_was_published_and_the_name_are_no_differences() -> None:

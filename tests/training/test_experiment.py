@@ -87,10 +87,21 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 
 def test_directions_are_as_many_as_the_network_reads() -> None:
     assert read_experiment(SMALL).num_directions == 2
-    assert read_experiment(SMALL, ["network.positional=3"]).num_directions == 3
+    assert read_experiment(SMALL, ["data.dataset=zinc", "network.positional=3"]).num_directions == 3
     assert read_experiment(SMALL, ["network.aggregators=[mean]"]).num_directions == 0
     assert read_experiment(SMALL, ["network.aggregators=[mean]", "network.readout=directional"]).num_directions == 1
     assert read_experiment(SMALL, ["data.directions=4"]).num_directions == 4
+
+
+def test_coordinates_are_two_directions() -> None:
+    three = "network.aggregators=[mean, dx3]"
+    with pytest.raises(
+        ValueError, match=r"network: expected at most 2 directions, the coordinates of digits, got .* 3"
+    ):
+        load_experiment("digits/dx", [three])
+    assert load_experiment("digits/dx", [three, "network.learned_directions=1"]).num_directions == 0
+    assert load_experiment("digits/dx", [three, "data.random_walk=6", "data.field=random_walk"]).num_directions == 3
+    assert load_experiment("zinc/tuned", [three]).num_directions == 3
 
 
 def test_overrides_leave_the_data_as_it_was() -> None:
@@ -102,7 +113,11 @@ def test_overrides_leave_the_data_as_it_was() -> None:
     ("override", "message"),
     [
         ("training.epoch=5", "key of training: .* did you mean 'epochs'"),
-        ("trainning.epochs=5", "key of experiment: .* did you mean 'training'"),
+        ("trainning.epochs=5", "--set: .*, got 'trainning.epochs'; did you mean training.epochs"),
+        ("trainning.epoch=5", "key of experiment: .* did you mean 'training'"),
+        ("hidden=3", "--set: .*, got 'hidden'; did you mean network.hidden"),
+        ("training.dropout=0.1", "--set: .*, got 'training.dropout'; did you mean network.dropout"),
+        ("seeds=[1]", "--set: .*, got 'seeds'; did you mean training.seeds or published.seeds"),
         ("training.epochs", "--set: expected key=value, got 'training.epochs'"),
         ("=5", "--set: expected key=value"),
         ("name.first=5", "--set: expected a section before the dot"),

@@ -28,7 +28,9 @@ def command(
         return
     one = load_experiment(experiment, change or ())
     print_table(console, describe(one))
-    console.print(str(_network(one)), highlight=False, markup=False, soft_wrap=True)
+    # What the scalers divide by is computed when the graphs are there.
+    network = str(_network(one)).replace("delta=1", "delta from the training graphs")
+    console.print(network, highlight=False, markup=False, soft_wrap=True)
 
 
 def list_experiments() -> "Table":

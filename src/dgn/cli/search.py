@@ -8,13 +8,16 @@ from rich.console import Console
 
 from dgn.cli.display import make_console, print_table
 from dgn.cli.running import read_seeds
-from dgn.cli.trials import run_at_once, run_in_turn
+from dgn.cli.trials import as_text, run_at_once, run_in_turn
 
 if TYPE_CHECKING:
     from dgn.reports.tables import Table
     from dgn.search.study import Search, Trial
 
 SHOWN = 10  # trials in the table
+EXAMPLE = """write --space space.yaml, a file such as
+settings:
+  training.learning_rate: {low: 1e-4, high: 1e-2, log: true}"""
 
 
 def command(
@@ -52,8 +55,10 @@ def command(
     base = load_experiment(experiment, [*(change or ()), *([] if data is None else [f"data.path={data}"])])
     chosen = read_seeds(seeds) or [base.training.seeds[0]]
     where = out or Path("searches") / base.name
-    known = base.name if base.name in space_names() else base.data.dataset
-    search = Search(where, base, load_space(space or known), chosen, sampler_seed)
+    known = next((name for name in (base.name, base.data.dataset) if name in space_names()), None)
+    if space is None and known is None:
+        raise ValueError(f"--space: expected one, for none comes with {base.data.dataset}, got none; {EXAMPLE}")
+    search = Search(where, base, load_space(space or str(known)), chosen, sampler_seed)
     run_search(make_console(), search, trials, device, parallel)
 
 
@@ -87,7 +92,7 @@ def trials_table(search: "Search", trials: "list[Trial]") -> "Table":
         runs = [done[seed] for seed in search.seeds]
         seconds = max(run.seconds for run in runs)
         told = (str(summarize(runs, "val")), f"{runs[0].parameters:,}", f"{seconds:.0f}")
-        rows.append((str(trial.number), *told, *map(str, trial.values.values())))
+        rows.append((str(trial.number), *told, *map(as_text, trial.values.values())))
     names = (name.partition(".")[2] or name for name in search.space.domains)
     header = ("trial", f"val {search.metric}", "parameters", "seconds", *names)
     return Table(f"{search.experiment.name}: the best trials", header, tuple(rows))

@@ -17,6 +17,7 @@ from dgn.cli.running import run_seeds
 from dgn.cli.workers import Graphs, output, own_graphs, workers
 
 if TYPE_CHECKING:
+    from dgn.search.space import Value
     from dgn.search.study import Search, Trial
     from dgn.training.experiment import Experiment
 
@@ -62,7 +63,7 @@ def run_at_once(console: Console, search: "Search", total: int, device: str, pro
 
 def begin(console: Console, search: "Search", trial: "Trial", total: int) -> "Experiment | None":
     """The experiment of a trial, announced; settings that do not fit together are left out."""
-    told = ", ".join(f"{name} {value}" for name, value in trial.values.items())
+    told = ", ".join(f"{name} {as_text(value)}" for name, value in trial.values.items())
     console.print(f"[bold]{trial.number + 1}/{total}[/bold] {escape(told)}", highlight=False, soft_wrap=True)
     try:
         return search.resolve(trial)
@@ -70,6 +71,15 @@ def begin(console: Console, search: "Search", trial: "Trial", total: int) -> "Ex
         console.print(f"left out: {problem}", highlight=False, soft_wrap=True, markup=False)
         search.tell(trial, None)
         return None
+
+
+def as_text(value: "Value") -> str:
+    """A value as it is shown: fractions with three significant digits; all digits are in the folder of the trial.
+
+    >>> as_text(0.0023456789), as_text(1024), as_text("[mean, dx1]")
+    ('0.00235', '1024', '[mean, dx1]')
+    """
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def run_trial(console: Console, experiment: "Experiment", folder: Path, graphs: Graphs, device: str) -> Outcome:

@@ -75,14 +75,16 @@ def is_begun(out: Path, experiment: Experiment) -> bool:
     A folder with another experiment is refused: its runs would be continued with settings they did not begin with. One
     in which no seed has begun is as good as new.
     """
+    if out.is_file():
+        raise ValueError(f"--out: expected a folder, got the file {out}; name another place")
     path = out / EXPERIMENT
     if not path.exists() or not any(out.glob("seed-*")):
         return False
-    changed = experiment.differences(load_experiment(path))
+    changed = experiment.tell_differences(load_experiment(path))
     if changed:
         raise ValueError(
             f"{out}: expected a new folder or one of the same experiment, got one that differs in "
-            f"{', '.join(changed)}; choose another with --out, or remove it"
+            f"{changed}; choose another with --out, or remove it"
         )
     return True
 

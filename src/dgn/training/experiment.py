@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -10,11 +10,21 @@ from typing import Any
 
 import yaml
 
+from dgn.data.benchmarks import TASKS
 from dgn.training.settings import AugmentationSettings, DataSettings, NetworkSettings, Published, TrainingSettings
 from dgn.training.typed import plain, read
 
 SUFFIXES = (".yaml", ".yml")
 IRRELEVANT = ("name", "published", "training.seeds")  # to what a seed learns
+COORDINATES = 2  # of graphs that have them in the place of eigenvectors
+TOLD = 3  # settings that are named where experiments differ
+SECTIONS = {
+    "data": DataSettings,
+    "network": NetworkSettings,
+    "training": TrainingSettings,
+    "augmentation": AugmentationSettings,
+    "published": Published,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +52,12 @@ class Experiment:
                 f"data.directions: expected at least the {needed} that the network reads, got {given}; raise it or "
                 "leave it out"
             )
+        task = TASKS.get(self.data.dataset)
+        if task is not None and task.coordinates and self.data.field == "eigenvectors" and needed > COORDINATES:
+            raise ValueError(
+                f"network: expected at most {COORDINATES} directions, the coordinates of {self.data.dataset}, got one "
+                f"that reads {needed}; leave out what names direction {needed}"
+            )
 
     @property
     def num_directions(self) -> int:
@@ -64,6 +80,17 @@ class Experiment:
         """
         here, there = (_flat(each.to_dict()) for each in (self, other))
         return [key for key in dict.fromkeys([*here, *there]) if here.get(key) != there.get(key)]
+
+    def tell_differences(self, there: "Experiment") -> str:
+        """The first settings in which another experiment would train differently, with both values; or nothing.
+
+        >>> one, two = (load_experiment("digits/mean", [f"training.epochs={n}"]) for n in (1, 2))
+        >>> one.tell_differences(two)
+        'training.epochs (2 there, 1 asked for)'
+        """
+        changed, asked, found = self.differences(there), _flat(self.to_dict()), _flat(there.to_dict())
+        told = [f"{key} ({found.get(key)} there, {asked.get(key)} asked for)" for key in changed[:TOLD]]
+        return ", ".join(told) + (f" and {len(changed) - TOLD} more" if len(changed) > TOLD else "")
 
     def to_yaml(self) -> str:
         return str(yaml.safe_dump(self.to_dict(), sort_keys=False, default_flow_style=None, width=100))
@@ -92,6 +119,7 @@ def load_experiment(name_or_path: str | Path, overrides: Sequence[str] = ()) -> 
 def read_experiment(data: dict[str, Any], overrides: Sequence[str] = ()) -> Experiment:
     """Read an experiment from plain data."""
     for override in overrides:
+        _check_key(override.partition("=")[0].strip())
         data = _override(data, override)
     return read(Experiment, data, "")
 
@@ -128,6 +156,14 @@ def _mapping(data: object) -> dict[str, Any]:
             f"experiment: expected sections data, network and training, got {data!r}; see docs/training.md"
         )
     return data
+
+
+def _check_key(key: str) -> None:
+    """Refuse the name of a setting without its section, or with another one, and name it in full."""
+    known = [f"{section}.{each.name}" for section, kind in SECTIONS.items() for each in fields(kind)]
+    fitting = [name for name in known if name.endswith(f".{key.rpartition('.')[2]}")]
+    if fitting and key not in known:
+        raise ValueError(f"--set: expected a section and a setting, got {key!r}; did you mean {' or '.join(fitting)}?")
 
 
 def _override(data: dict[str, Any], override: str) -> dict[str, Any]:

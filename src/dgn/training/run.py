@@ -138,11 +138,11 @@ class Run:
         if found is None:
             return
         tensors, state = found
-        changed = self.experiment.differences(read_experiment(state["experiment"]))
+        changed = self.experiment.tell_differences(read_experiment(state["experiment"]))
         if changed:
             raise ValueError(
                 f"{self.checkpoint}: expected a checkpoint of this experiment, got one that differs in "
-                f"{', '.join(changed)}; choose another --out folder or remove it"
+                f"{changed}; choose another --out folder or remove it"
             )
         self.member.state.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
         self.best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
