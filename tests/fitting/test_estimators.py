@@ -1,4 +1,4 @@
-"""scikit-learn's manners: parameters, clones, cross-validation, and models that come back."""
+"""The estimators as scikit-learn uses them: parameters, clones, cross-validation, and models that come back."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ def command(
             show_default="that of the experiment, else of the dataset",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="So many in all, those of before included.", min=1)] = 20,
+    trials: Annotated[int, typer.Option(help="Trials in all, counting those of an earlier start.", min=1)] = 20,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the search; an unfinished one goes on.", show_default="searches/NAME")
     ] = None,

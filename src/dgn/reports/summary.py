@@ -11,7 +11,8 @@ from dgn.reports.tables import Table
 from dgn.training.experiment import Experiment
 
 BEGIN, END = "<!-- results: written by dgn results -->", "<!-- end of results -->"
-SHOWN = ("table1", "table2", "multi-label")
+PAPER = ("table1", "table2")
+SHOWN = (*PAPER, "multi-label")
 #: Columns of the summary: the row of the paper's first table, and where it has none the one with both axes.
 COLUMNS = {
     "mean": ("mean",),
@@ -31,7 +32,9 @@ def results_summary(results: Results) -> str:
     if not rows:
         return "No results yet."
     runs = [run for each in results.values() for run in each]
+    paper = [cell.name for table in PAPER for dataset in tables[table] for cell in cells(table, dataset)]
     told = (
+        f"{sum(name in results for name in paper)} of the {len(paper)} cells of the paper's two tables have been run.\n"
         "Test scores, mean ± deviation over seeds, the paper's in brackets; "
         f"{duration(wall_seconds(runs))} of training in all.\nEverything else is in [docs/results.md](docs/results.md)."
     )
