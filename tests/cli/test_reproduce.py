@@ -100,7 +100,7 @@ def test_a_dataset_that_cannot_be_had_is_asked_for_once(
         done = dgn(*both, "--device", "cpu", "--out", "runs", "--parallel", parallel)
         assert done.exit_code == 1
         assert done.stderr.count("zinc: expected a file, found nothing") == 1
-        assert "zinc: 4 other cells are left out" in done.stderr
+        assert "zinc: other cells that are left out: 4" in done.stderr
         assert "zinc/simple/mean-dx1: 0.410" in done.output  # finished before
         assert "molhiv/simple/mean-dx1: 41.00" in done.output
         assert len(training.calls) == 3, number

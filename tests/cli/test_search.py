@@ -92,7 +92,7 @@ def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended:
 def test_without_a_space_it_says_how_to_write_one(dgn: Any) -> None:
     refused = dgn("search", "digits/dx", "--trials", "3")
     assert refused.exit_code == 1
-    assert "--space: expected one, for none comes with digits" in refused.stderr
+    assert "--space: expected a file, for no space comes with digits" in refused.stderr
     Path("space.yaml").write_text(refused.stderr.partition("such as\n")[2])
     assert load_space("space.yaml").domains == {"training.learning_rate": Range(1e-4, 1e-2, log=True)}
 

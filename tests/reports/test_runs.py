@@ -93,8 +93,9 @@ def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_p
 
 def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").touch()
-    with pytest.raises(ValueError, match=r"--out: expected a folder, got the file .*mine.yaml"):
-        is_begun(tmp_path / "mine.yaml", load_experiment("digits/mean"))
+    for place in ("mine.yaml", "mine.yaml/mean"):
+        with pytest.raises(ValueError, match=r"--out: expected a folder, got the file .*mine.yaml; name another"):
+            is_begun(tmp_path / place, load_experiment("digits/mean"))
 
 
 def test_what_was_published_and_the_name_are_no_differences() -> None:

@@ -30,8 +30,8 @@ class Datasets:
         except (FileNotFoundError, ImportError) as problem:
             name = experiment.data.dataset
             self.absent.add(name)
-            left = sum(self.lacks(each) for each in self.experiments if each.data.dataset == name)
-            told = f"\n{name}: {left - 1} other cells are left out" if left > 1 else ""
+            others = sum(self.lacks(each) for each in self.experiments if each.data.dataset == name) - 1
+            told = f"\n{name}: other cells that are left out: {others}" if others else ""
             raise FileNotFoundError(f"{problem}{told}") from problem
 
     def lacks(self, experiment: "Experiment") -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dgn.search.study import Search, Trial
 
 SHOWN = 10  # trials in the table
-EXAMPLE = """write --space space.yaml, a file such as
+EXAMPLE = """give --space space.yaml, a file such as
 settings:
   training.learning_rate: {low: 1e-4, high: 1e-2, log: true}"""
 
@@ -57,7 +57,7 @@ def command(
     where = out or Path("searches") / base.name
     known = next((name for name in (base.name, base.data.dataset) if name in space_names()), None)
     if space is None and known is None:
-        raise ValueError(f"--space: expected one, for none comes with {base.data.dataset}, got none; {EXAMPLE}")
+        raise ValueError(f"--space: expected a file, for no space comes with {base.data.dataset}, got none; {EXAMPLE}")
     search = Search(where, base, load_space(space or str(known)), chosen, sampler_seed)
     run_search(make_console(), search, trials, device, parallel)
 

@@ -69,14 +69,20 @@ def write_text(path: Path, text: str) -> None:
         unfinished.unlink(missing_ok=True)
 
 
+def check_folder(out: Path) -> None:
+    """Refuse a place for a folder where a file is, or in a file."""
+    file = next((place for place in (out, *out.parents) if place.is_file()), None)
+    if file is not None:
+        raise ValueError(f"--out: expected a folder, got the file {file}; name another place")
+
+
 def is_begun(out: Path, experiment: Experiment) -> bool:
     """Tell whether a folder holds a run of the experiment already.
 
     A folder with another experiment is refused: its runs would be continued with settings they did not begin with. One
     in which no seed has begun is as good as new.
     """
-    if out.is_file():
-        raise ValueError(f"--out: expected a folder, got the file {out}; name another place")
+    check_folder(out)
     path = out / EXPERIMENT
     if not path.exists() or not any(out.glob("seed-*")):
         return False

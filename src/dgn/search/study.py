@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from dgn.graph.checks import check_option, check_package
-from dgn.reports.runs import write_text
+from dgn.reports.runs import check_folder, write_text
 from dgn.reports.scores import main_metric
 from dgn.search.space import Range, Space, Value
 from dgn.search.width import fit_width
@@ -166,6 +166,7 @@ def _plain(space: Space) -> dict[str, Any]:
 
 def _describe(folder: Path, told: dict[str, Any]) -> None:
     """Write down what is searched, or hold it against what was searched here before."""
+    check_folder(folder)
     path, text = folder / DESCRIPTION, yaml.safe_dump(told, sort_keys=False)
     if path.exists():
         before = yaml.safe_load(path.read_text(encoding="utf-8"))
