@@ -1,4 +1,4 @@
-"""Estimators with the manners of scikit-learn, on lists of SMILES."""
+"""Estimators like those of scikit-learn, on lists of SMILES."""
 
 import tempfile
 import warnings
