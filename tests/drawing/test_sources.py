@@ -99,7 +99,7 @@ def test_what_cannot_be_drawn_is_refused(
 
 def test_without_rdkit_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdkit", None)
-    with pytest.raises(ImportError, match=r'install it with pip install "dgn\[molecules\]"'):
+    with pytest.raises(ImportError, match="install it with pip install rdkit"):
         read_scene("CC")
 
 
