@@ -224,3 +224,12 @@ def test_training_lowers_the_loss(options):
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.3 * losses[0]
     assert all(parameter.grad is not None for parameter in net.parameters())
+
+
+def test_a_number_of_inputs_stands_for_a_linear_map():
+    torch.manual_seed(0)
+    net = DGN(5, 8, num_layers=1, aggregators=["mean"])
+    torch.manual_seed(0)
+    same = DGN(nn.Linear(5, 8), 8, num_layers=1, aggregators=["mean"])
+    assert torch.equal(net.node_encoder.weight, same.node_encoder.weight)
+    assert net.state_dict().keys() == same.state_dict().keys()

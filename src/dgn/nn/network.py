@@ -32,7 +32,8 @@ class DGN(nn.Module):
     """A network of directional convolutions, as published.
 
     Args:
-        node_encoder: maps node inputs to ``hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...
+        node_encoder: maps node inputs to ``hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...; a number of
+            input channels stands for a linear map of them.
         hidden: width of the layers; ``last``: width behind the last one (default: the same).
         targets: number of outputs.
         edge_encoder: maps edge inputs to ``edge_dim`` channels; ``CategoryEncoder`` and ``KindEncoder`` stay tables.
@@ -53,7 +54,7 @@ class DGN(nn.Module):
 
     >>> import torch
     >>> from torch_geometric.data import Data
-    >>> net = DGN(nn.Linear(3, 16), 16, targets=1, aggregators=["mean", "av1"], num_layers=2)
+    >>> net = DGN(3, 16, targets=1, aggregators=["mean", "av1"], num_layers=2)
     >>> data = Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
     >>> net(data).shape
     torch.Size([1, 1])
@@ -61,7 +62,7 @@ class DGN(nn.Module):
 
     def __init__(
         self,
-        node_encoder: nn.Module,
+        node_encoder: nn.Module | int,
         hidden: int,
         targets: int = 1,
         num_layers: int = 4,
@@ -94,7 +95,8 @@ class DGN(nn.Module):
         super().__init__()
         check_options(readout, initialization, edge_encoder, edge_dim, edge_updates)
         last = hidden if last is None else last
-        self.node_encoder, self.edge_encoder = node_encoder, edge_encoder
+        self.node_encoder = Linear(node_encoder, hidden) if isinstance(node_encoder, int) else node_encoder
+        self.edge_encoder = edge_encoder
         self.positional = Linear(positional, hidden) if positional else None
         self.structure = structure
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
