@@ -5,10 +5,11 @@ import torch
 from torch_geometric.data import Data
 
 from dgn.data import PackedGraphs, own_benchmark
-from dgn.data.own import load_own
+from dgn.data.own import METRICS, load_own
 from dgn.training.experiment import read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.loop import train
+from dgn.training.objectives import OBJECTIVES, make_objective
 
 ENDS = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
@@ -89,3 +90,7 @@ def test_files_that_tell_too_little_are_refused(tmp_path):
         ValueError, match=r"bare.safetensors: expected a file that tells its objective, got one without"
     ):
         load_own(tmp_path / "bare.safetensors")
+
+
+def test_metrics_are_those_of_the_objectives():
+    assert {name: make_objective(name).metric_name for name in OBJECTIVES} == METRICS

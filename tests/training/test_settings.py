@@ -6,17 +6,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from dgn.training.experiment import Experiment
-from dgn.training.settings import AugmentationSettings, DataSettings, NetworkSettings, Published, TrainingSettings
+from dgn.training.experiment import SECTIONS, Experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
-SECTIONS = {
-    "data": DataSettings,
-    "network": NetworkSettings,
-    "training": TrainingSettings,
-    "augmentation": AugmentationSettings,
-    "published": Published,
-}
 
 
 def row(section: type, key: str) -> str:

@@ -1,7 +1,7 @@
-"""The graphs of many cells: each dataset is loaded once, and asked for once where it cannot be had."""
+"""Graphs that many runs share: loaded once, and asked for once where they cannot be had."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,31 @@ if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
     from dgn.training.experiment import Experiment
     from dgn.training.settings import DataSettings
+
+
+class Graphs:
+    """The graphs of the last experiment, loaded again only when the next needs others or more directions."""
+
+    def __init__(self, progress: bool = True) -> None:
+        self.progress = progress
+        self.benchmark: Benchmark | None = None
+        self.directions = 0
+        self.data: DataSettings | None = None
+
+    def __call__(self, experiment: "Experiment") -> "Benchmark":
+        from dgn.training.load import any_directions, load_graphs
+
+        data = any_directions(experiment.data)
+        if self.benchmark is None or data != self.data or self.directions < experiment.num_directions:
+            self.benchmark = load_graphs(experiment, self.progress)
+            self.directions, self.data = experiment.num_directions, data
+        return self.benchmark
+
+
+@cache
+def own_graphs() -> Graphs:
+    """Those of this process."""
+    return Graphs(progress=False)
 
 
 class Datasets:
@@ -20,13 +45,11 @@ class Datasets:
     def __init__(self, experiments: Sequence["Experiment"], out: Path) -> None:
         self.experiments, self.out = experiments, out
         self.absent: set[str] = set()
-        self._load = lru_cache(maxsize=1)(self._read)
+        self.graphs = Graphs()
 
     def __call__(self, experiment: "Experiment") -> "Benchmark":
-        from dgn.training.load import any_directions
-
         try:
-            return self._load(any_directions(experiment.data))
+            return self.graphs(self.widest(experiment))
         except (FileNotFoundError, ImportError) as problem:
             name = experiment.data.dataset
             self.absent.add(name)
@@ -34,16 +57,17 @@ class Datasets:
             told = f"\n{name}: other cells that are left out: {others}" if others else ""
             raise FileNotFoundError(f"{problem}{told}") from problem
 
+    def widest(self, experiment: "Experiment") -> "Experiment":
+        """The cell on the same graphs that reads the most directions: fewer are the first columns of more."""
+        from dgn.training.load import any_directions
+
+        wanted = any_directions(experiment.data)
+        alike = [each for each in self.experiments if any_directions(each.data) == wanted]
+        return max(alike, key=lambda each: each.num_directions)
+
     def lacks(self, experiment: "Experiment") -> bool:
         """Whether a cell has to be left out."""
         return experiment.data.dataset in self.absent and not is_finished(experiment, self.out)
-
-    def _read(self, wanted: "DataSettings") -> "Benchmark":
-        from dgn.training.load import any_directions, load_graphs
-
-        alike = [each for each in self.experiments if any_directions(each.data) == wanted]
-        # Fewer directions are the first columns of more.
-        return load_graphs(max(alike, key=lambda each: each.num_directions), True)
 
 
 def is_finished(experiment: "Experiment", out: Path) -> bool:

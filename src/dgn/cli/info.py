@@ -73,11 +73,10 @@ def describe(experiment: "Experiment") -> "Table":
 
 
 def _data(experiment: "Experiment") -> str:
-    from dgn.data.benchmarks import TASKS
-    from dgn.data.own import load_own
+    from dgn.data.benchmarks import TASKS, load_benchmark
 
     data, directions = experiment.data, experiment.num_directions
-    task = load_own(data.path) if data.dataset == "own" else TASKS[data.dataset]
+    task = load_benchmark("own", data.path) if data.dataset == "own" else TASKS[data.dataset]
     field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
     kind = "coordinates" if task.coordinates else experiment.data.field
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dgn.cli.datasets import Datasets, is_finished
+from dgn.cli.datasets import Datasets, is_finished, own_graphs
 from dgn.cli.display import as_time, make_console, print_table
 from dgn.cli.errors import say_error
 from dgn.cli.running import STOPPED, draw_summary, read_seeds, run_seeds, say_conditions
-from dgn.cli.workers import output, own_graphs, workers
+from dgn.cli.workers import output, workers
 
 if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
@@ -142,16 +142,18 @@ def _at_once(
     with workers(console, out, processes) as pool:
         there = [experiment for experiment in experiments if not load.lacks(experiment)]
         yield from ((experiment, None, 0.0) for experiment in experiments if experiment not in there)
-        asked = {pool.submit(_work, experiment, out, device): experiment for experiment in there}
+        asked = {pool.submit(_work, each, load.widest(each), out, device): each for each in there}
         for future in as_completed(asked):
             yield asked[future], *future.result()
 
 
-def _work(experiment: "Experiment", out: Path, device: str) -> tuple[list["FinishedRun"] | None, float]:
-    """One cell in a process of its own: its runs and its seconds."""
+def _work(
+    experiment: "Experiment", widest: "Experiment", out: Path, device: str
+) -> tuple[list["FinishedRun"] | None, float]:
+    """One cell in a process of its own, with graphs that the ``widest`` cell can read too: its runs and its seconds."""
     begin = time.monotonic()
     with output(out / experiment.name) as console:
-        runs = _run_cell(console, experiment, own_graphs(), out, device)
+        runs = _run_cell(console, experiment, lambda _: own_graphs()(widest), out, device)
     return runs, time.monotonic() - begin
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
+from dgn.cli.datasets import Graphs, own_graphs
 from dgn.cli.errors import say_error
 from dgn.cli.running import run_seeds
-from dgn.cli.workers import Graphs, output, own_graphs, workers
+from dgn.cli.workers import output, workers
 
 if TYPE_CHECKING:
     from dgn.search.space import Value

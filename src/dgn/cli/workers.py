@@ -8,22 +8,15 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from dgn.cli.running import STOPPED
-
-if TYPE_CHECKING:
-    from dgn.data.benchmarks import Benchmark
-    from dgn.training.experiment import Experiment
-    from dgn.training.settings import DataSettings
 
 OUTPUT = "output.txt"  # what a run would have printed if it were alone
 
@@ -66,28 +59,3 @@ def output(folder: Path) -> Iterator[Console]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / OUTPUT).open("a", encoding="utf-8") as file:
         yield Console(file=file)
-
-
-class Graphs:
-    """The graphs of the last experiment, loaded again only when the next needs others or more directions."""
-
-    def __init__(self, progress: bool = True) -> None:
-        self.progress = progress
-        self.benchmark: Benchmark | None = None
-        self.directions = 0
-        self.data: DataSettings | None = None
-
-    def __call__(self, experiment: "Experiment") -> "Benchmark":
-        from dgn.training.load import any_directions, load_graphs
-
-        data = any_directions(experiment.data)
-        if self.benchmark is None or data != self.data or self.directions < experiment.num_directions:
-            self.benchmark = load_graphs(experiment, self.progress)
-            self.directions, self.data = experiment.num_directions, data
-        return self.benchmark
-
-
-@cache
-def own_graphs() -> Graphs:
-    """Those of this process."""
-    return Graphs(progress=False)

@@ -94,18 +94,23 @@ def load_benchmark(
     progress: bool = False,
     device: torch.device | str | None = None,
 ) -> Benchmark:
-    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba", "muv", "tox21" or "digits".
+    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba", "muv", "tox21", "digits" or "own".
 
     ``path`` is a file of packed graphs, or a folder that holds it, or one that holds several benchmarks in folders of
     their own. Without it, what was made before is read from ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``), "pattern"
     is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and "molpcba"
-    read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there. Superpixels are joined on
-    ``device``, a GPU if there is one; all tensors are on the CPU.
+    read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there; "own" has nothing but its
+    file (:func:`dgn.data.own_benchmark`). Superpixels are joined on ``device``, a GPU if there is one; all tensors are
+    on the CPU.
 
     >>> digits = load_benchmark("digits")
     >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
     ('classification', 10, torch.Size([115008, 1]))
     """
+    if name == "own":
+        from dgn.data.own import load_own
+
+        return load_own(path)
     check_option("benchmark", name, tuple(TASKS))
     task, root = TASKS[name], Path(root) if root is not None else default_root()
     found = None if path is None else find_source(Path(path), task.files)

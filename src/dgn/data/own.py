@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
 from dgn.data.packed import PackedGraphs
+from dgn.data.parts import SHARES
 from dgn.data.places import read_source
 from dgn.graph.checks import check_option
 
@@ -19,7 +20,6 @@ METRICS = {  # by default
     "node-classification": "balanced-accuracy",
     "multi-label": "roc-auc",
 }
-SHARES = (0.8, 0.1, 0.1)  # training, validation, test
 
 
 def own_benchmark(

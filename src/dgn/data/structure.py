@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
 from dgn.data.packed import PackedGraphs
+from dgn.graph import Graph
 from dgn.structure import Kinds, Structure, return_probabilities, ring_counts
 
 
@@ -31,18 +32,33 @@ def with_structure(benchmark: Benchmark, random_walk: int = 0, rings: Sequence[i
             f"{benchmark.name}: expected graphs without structural numbers, got some with "
             f"{benchmark.structure.random_walk} steps and rings {list(benchmark.structure.rings)}; load them anew"
         )
-    graphs, graph = benchmark.graphs, benchmark.graphs.graph
+    graphs, graph, kinds = benchmark.graphs, benchmark.graphs.graph, None
     training = _training(graphs)
-    values, kinds = [], None
-    if random_walk:
-        values.append(return_probabilities(graph, random_walk))
-    if rings:
-        counts = ring_counts(graph, rings)
-        values.append(counts.nodes.float())
-        graphs, kinds = _with_edges(benchmark, counts.edges, training[graph.target])
-    structure = torch.cat(values, dim=1)
+    structure, counts = structural_numbers(graph, random_walk, rings)
+    if counts is not None:
+        graphs, kinds = _with_edges(benchmark, counts, training[graph.target])
     found = Structure.find(structure[training], random_walk, rings, kinds)
     return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
+
+
+def structural_numbers(graph: Graph, random_walk: int, rings: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    """The numbers of nodes side by side, [N, random_walk + S], and the rings through edges, [E, S], if S is not 0."""
+    values = [return_probabilities(graph, random_walk)] if random_walk else []
+    if not rings:
+        return torch.cat(values, dim=1), None
+    counts = ring_counts(graph, rings)
+    return torch.cat([*values, counts.nodes.float()], dim=1), counts.edges
+
+
+def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
+    """Categories of edges, if they have some, and behind them their rings: whole numbers, [E, C + S]."""
+    columns = [] if given is None else [_as_columns(given)]
+    return torch.cat([*columns, counts], dim=1).long()
+
+
+def _as_columns(values: Tensor) -> Tensor:
+    """[E] or [E, ...] as [E, C], also where there is no edge."""
+    return values[:, None] if values.dim() == 1 else values.flatten(1)
 
 
 def _training(graphs: PackedGraphs) -> Tensor:
@@ -53,9 +69,9 @@ def _training(graphs: PackedGraphs) -> Tensor:
 def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, Kinds | None]:
     """The graphs with edges of few kinds, or with counts behind their numbers."""
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
-    columns = [] if given is None else [given.reshape(len(given), -1)]
     if given is not None and benchmark.edge_sizes is None:
-        return graphs.with_values(edges={"edge_attr": torch.cat([*columns, counts.float()], dim=1)}), None
-    attributes = torch.cat([*(column.long() for column in columns), counts.long()], dim=1)
+        numbers = torch.cat([_as_columns(given), counts.float()], dim=1)
+        return graphs.with_values(edges={"edge_attr": numbers}), None
+    attributes = edge_attributes(given, counts)
     kinds = Kinds.find(attributes[training], benchmark.edge_sizes or ())
     return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds

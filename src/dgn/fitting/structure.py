@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
 from dgn.data.benchmarks import BONDS
 from dgn.data.packed import PackedGraphs
-from dgn.structure import Kinds, Structure, return_probabilities, ring_counts
+from dgn.data.structure import edge_attributes, structural_numbers
+from dgn.structure import Kinds, Structure
 from dgn.training.settings import DataSettings
 
 SCALE, OFFSET, KINDS = "structure.scale", "structure.offset", "edge_encoder.features"  # among the weights
@@ -38,12 +38,9 @@ def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     Laws: what a molecule gets does not depend on those beside it, and is what
     :func:`dgn.data.structure.with_structure` gave it in training.
     """
-    graph, edges = graphs.graph, {}
-    values = [return_probabilities(graph, structure.random_walk)] if structure.random_walk else []
-    if structure.rings:
-        counts = ring_counts(graph, structure.rings)
-        values.append(counts.nodes.float())
+    values, counts = structural_numbers(graphs.graph, structure.random_walk, structure.rings)
+    edges = {}
+    if counts is not None:
         assert structure.kinds is not None
-        bonds = torch.cat([graphs.edges["edge_attr"].long(), counts.edges.long()], dim=1)
-        edges = {"edge_attr": structure.kinds.number(bonds)}
-    return graphs.with_values(nodes={"structure": torch.cat(values, dim=1)}, edges=edges)
+        edges = {"edge_attr": structure.kinds.number(edge_attributes(graphs.edges["edge_attr"], counts))}
+    return graphs.with_values(nodes={"structure": values}, edges=edges)

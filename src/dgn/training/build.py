@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from dgn.data.benchmarks import TASKS, Benchmark
-from dgn.data.own import load_own
+from dgn.data.benchmarks import TASKS, Benchmark, load_benchmark
 from dgn.data.structure import with_structure
 from dgn.graph.checks import check_option
 from dgn.nn import DGN, CategoryEncoder, KindEncoder, Linear, StructureEncoder
@@ -60,7 +59,7 @@ def inputs_for(data: DataSettings) -> Inputs:
     torch.Size([18])
     """
     if data.dataset == "own":
-        return Inputs.of(with_structure(load_own(data.path), data.random_walk, data.rings))
+        return Inputs.of(with_structure(load_benchmark("own", data.path), data.random_walk, data.rings))
     known = known_inputs(data.dataset)
     if not data.random_walk and not data.rings:
         return known

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
-from dgn.data.own import load_own
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
 from dgn.training.experiment import Experiment
@@ -20,10 +19,7 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     torch.Size([402528, 2])
     """
     data = experiment.data
-    if data.dataset == "own":
-        benchmark = load_own(data.path)
-    else:
-        benchmark = load_benchmark(data.dataset, data.path, progress=progress)
+    benchmark = load_benchmark(data.dataset, data.path, progress=progress)
     if experiment.num_directions and data.field == "eigenvectors":
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_structure(with_fraction(benchmark, data.train_fraction), data.random_walk, data.rings)
