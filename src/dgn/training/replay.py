@@ -1,6 +1,8 @@
 """A step that is repeated: captured once as a CUDA graph and replayed, or simply called."""
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -54,5 +56,17 @@ class Replay:
         self.graph = torch.cuda.CUDAGraph()
         for generator in generators:
             self.graph.register_generator_state(generator)
-        with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+        with without_collection(), torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
             self._once()
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Let Python collect no garbage meanwhile: an old graph among it frees memory, which would spoil a capture."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
