@@ -14,11 +14,20 @@ def test_a_row_for_each_dataset_and_layer_that_was_run(make_run: Any) -> None:
     assert summary.splitlines()[:4] == [
         "|  | mean | tuned |",
         "|---|---|---|",
-        "| ZINC simple, mae (data: resampled) | 0.300 ± 0.000 (0.316) |  |",
+        "| ZINC simple, mae | 0.300 ± 0.000 (0.316) |  |",
         "| ZINC, mae |  | 0.170, 1 seed (0.168 ± 0.003) |",
     ]
-    assert "\n2 of the 73 cells of the paper's two tables have been run.\n" in summary
+    assert (
+        "\nNot the official data: ZINC (resampled).\n2 of the 73 cells of the paper's two tables have been run; "
+        in summary
+    )
     assert "docs/results.md" in summary
+
+
+def test_datasets_of_one_origin_are_named_together(make_run: Any) -> None:
+    names = ("muv/simple/mean", "tox21/simple/mean", "zinc/simple/mean")
+    runs = {name: [make_run(name, data="" if name.startswith("zinc") else "our split")] for name in names}
+    assert "\nNot the official data: MUV and Tox21 (our split).\n" in results_summary(runs)
 
 
 def test_without_results_it_says_so() -> None:

@@ -9,7 +9,7 @@ from dgn.reports.curves import new_figure, save_png
 from dgn.reports.results import Results
 from dgn.reports.runs import FinishedRun
 from dgn.reports.scores import format_score, main_metric, published_score, summarize
-from dgn.reports.sections import other_data, told
+from dgn.reports.sections import in_brackets, other_data, told
 from dgn.reports.tables import Table
 from dgn.training.experiment import Experiment
 
@@ -74,7 +74,7 @@ def beyond_sections(results: Results) -> str:
     for dataset in table_datasets("plus"):
         chosen = [cell for cell in cells("plus", dataset) if _begun(cell, results)]
         if chosen:
-            other = other_data(run for cell in chosen for run in results.get(cell.name, ()))
+            other = in_brackets(other_data(run for cell in chosen for run in results.get(cell.name, ())))
             title = f"### {DATASETS[dataset]}, {main_metric(chosen[0])}{other}"
             parts += [title, beyond_table(chosen, results).to_markdown(), told(chosen, results)]
         if dataset == "zinc" and _drawn(results):

@@ -10,7 +10,7 @@ from dgn.reports.augmentation import augmentation_section
 from dgn.reports.cells import DATASETS, TITLES, cells, table_datasets
 from dgn.reports.results import Results, wall_seconds
 from dgn.reports.scores import against_paper, main_metric, summarize
-from dgn.reports.sections import Notes, dataset_section, duration, note, other_data, paragraphs, told
+from dgn.reports.sections import Notes, dataset_section, duration, in_brackets, note, other_data, paragraphs, told
 from dgn.reports.tables import Table
 from dgn.reports.times import times_section
 from dgn.training.experiment import Experiment
@@ -120,7 +120,8 @@ def _others(others: Results) -> Table:
     header = ("run", "data", "metric", "aggregators", "ours", "seeds", "parameters", "time", "date")
     rows = tuple(
         (
-            f"`{name}`", f"{_dataset_of(runs[0].experiment)}{other_data(runs)}", main_metric(runs[0].experiment),
+            f"`{name}`", f"{_dataset_of(runs[0].experiment)}{in_brackets(other_data(runs))}",
+            main_metric(runs[0].experiment),
             ", ".join(runs[0].experiment.network.aggregators), str(summarize(runs)), str(len(runs)),
             f"{runs[0].parameters:,}", duration(wall_seconds(runs)), max(run.date for run in runs),
         )

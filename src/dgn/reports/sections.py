@@ -19,7 +19,7 @@ def dataset_section(table: str, chosen: Sequence[Experiment], results: Results, 
     """The cells of one dataset: at a glance as in the paper, then one by one, then paragraphs."""
     dataset = chosen[0].data.dataset
     found = {cell.name: results[cell.name] for cell in chosen if cell.name in results}
-    other = other_data(run for runs in found.values() for run in runs)
+    other = in_brackets(other_data(run for runs in found.values() for run in runs))
     parts = [f"### {DATASETS[dataset]}, {main_metric(chosen[0])}{other}", *note(notes, f"{table}/{dataset}")]
     if table == "table1" and found:
         parts.append(paper_table(chosen, {name: summarize(runs) for name, runs in found.items()}).to_markdown())
@@ -67,9 +67,17 @@ def _conditions(runs: Sequence[FinishedRun]) -> str:
 
 
 def other_data(runs: Iterable[FinishedRun]) -> str:
-    """What was really used, in brackets, where it is not the official data."""
-    other = " and ".join(sorted({run.data for run in runs if run.data}))
-    return f" (data: {other})" if other else ""
+    """What was really used, where it is not the official data."""
+    return " and ".join(sorted({run.data for run in runs if run.data}))
+
+
+def in_brackets(data: str) -> str:
+    """What was really used, behind a name.
+
+    >>> "ZINC" + in_brackets("resampled"), "ZINC" + in_brackets("")
+    ('ZINC (data: resampled)', 'ZINC')
+    """
+    return f" (data: {data})" if data else ""
 
 
 def paragraphs(found: Results, notes: Notes) -> list[str]:

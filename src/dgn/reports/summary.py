@@ -1,6 +1,6 @@
 """The summary of all results for the README, between two markers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dgn.reports.cells import DATASETS, cells, table_datasets
@@ -34,9 +34,10 @@ def results_summary(results: Results) -> str:
     runs = [run for each in results.values() for run in each]
     paper = [cell.name for table in PAPER for dataset in tables[table] for cell in cells(table, dataset)]
     told = (
-        f"{sum(name in results for name in paper)} of the {len(paper)} cells of the paper's two tables have been run.\n"
-        "Test scores, mean ± deviation over seeds, the paper's in brackets; "
-        f"{duration(wall_seconds(runs))} of training in all.\nEverything else is in [docs/results.md](docs/results.md)."
+        f"Test scores, mean ± deviation over seeds, the paper's in brackets.{_data(known, results)}\n"
+        f"{sum(name in results for name in paper)} of the {len(paper)} cells of the paper's two tables have been run; "
+        f"{duration(wall_seconds(runs))} of training in all.\n"
+        "Everything else is in [docs/results.md](docs/results.md)."
     )
     if any("/plus" in name for name in results):
         told += "\nStructural inputs and newer blocks at the same budgets: [beyond the paper](docs/beyond.md)."
@@ -57,9 +58,20 @@ def _rows(dataset: str, tables: Sequence[str], results: Results) -> list[tuple[s
         runs = [run for cell in row_cells.values() for run in results.get(cell.name, ())]
         if runs:
             metric = main_metric(runs[0].experiment)
-            title = f"{' '.join([DATASETS[dataset], *layer.split()])}, {metric}{other_data(runs)}"
+            title = f"{' '.join([DATASETS[dataset], *layer.split()])}, {metric}"
             found.append((title, *(_cell(names, row_cells, results) for names in COLUMNS.values())))
     return found
+
+
+def _data(tables: Mapping[str, Sequence[str]], results: Results) -> str:
+    """What was really used, and for which datasets, where it is not the official data."""
+    used: dict[str, list[str]] = {}
+    for dataset, own in tables.items():
+        runs = [run for table in own for cell in cells(table, dataset) for run in results.get(cell.name, ())]
+        if other := other_data(runs):
+            used.setdefault(other, []).append(DATASETS[dataset])
+    told = (f"{' and '.join(datasets)} ({other})" for other, datasets in used.items())
+    return f"\nNot the official data: {', '.join(told)}." if used else ""
 
 
 def _cell(names: tuple[str, ...], row_cells: dict[str, Experiment], results: Results) -> str:
