@@ -9,7 +9,7 @@ import pytest
 
 from dgn.search.space import Range, load_space
 from dgn.training.experiment import load_experiment
-from dgn.training.run import RunResult
+from dgn.training.run import EpochReport, RunResult
 
 pytest.importorskip("optuna", reason="searches need optuna")
 SPACE = "settings:\n  network.aggregators: [[mean], [mean, dx1-signed, dx2-signed]]\n"
@@ -87,6 +87,29 @@ def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended:
     done = search()
     assert "trial 0: loss: expected a number, got nan" in done.stderr
     assert len(pretended.calls) == 2
+
+
+def test_a_trial_behind_the_median_is_given_up(search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [0.5, 0.6, 0.7, 0.8, 0.9, 0.65, 0.7, 0.85]
+
+    def result(self: Any, seed: int, metric: str, on_epoch: Any) -> RunResult:
+        score = scores[len(self.calls) - 1]
+        on_epoch(EpochReport(seed, 1, 2, 1e-3, 1.0, 1.0, {metric: score}, 1.0, 100.0))
+        return RunResult(seed, 1234, 2, 20, 3.0, "all epochs done", {"val": {metric: score}}, [], "cpu")
+
+    monkeypatch.setattr(type(pretended), "result", result)
+    Path("space.yaml").write_text("settings:\n  training.learning_rate: {low: 1e-4, high: 1e-2, log: true}\n")
+    done = search("--trials", "8", "--prune", "--set", "training.epochs=2")
+    assert done.exit_code == 0, done.output
+    given_up = "given up after 1 of 2 epochs: validation accuracy 0.65 there, where the median of 5 others is 0.7"
+    assert f"trial 5: {given_up}" in done.output
+    assert "trial 6: validation accuracy 70.00" in done.output  # as good as the median
+    assert "trial 5" not in done.stderr
+    assert not Path("here/trial-5/seed-41/result.json").exists()
+    assert "chosen by validation: trial 4" in done.output
+    monkeypatch.setattr(type(pretended), "result", opposed)
+    again = search("--trials", "8", "--prune", "--set", "training.epochs=2")
+    assert "1/8" not in again.output  # what was given up is not tried again
 
 
 def test_without_a_space_it_says_how_to_write_one(dgn: Any) -> None:

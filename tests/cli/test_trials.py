@@ -32,14 +32,14 @@ class Work:
         self.together = 0
         self.barrier = Barrier(2, timeout=0.5)
 
-    def __call__(self, experiment: Any, folder: Path, _device: str) -> trials.Outcome:
+    def __call__(self, experiment: Any, folder: Path, _device: str, _prune: bool) -> trials.Outcome:
         self.folders.append(folder.name)
         try:
             self.barrier.wait()
             self.together += 1
         except BrokenBarrierError:
             self.barrier.reset()
-        return 1 - experiment.network.dropout, "trained"
+        return trials.Outcome(1 - experiment.network.dropout, "trained")
 
 
 @pytest.fixture

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
     from dgn.reports.runs import FinishedRun
     from dgn.training.experiment import Experiment
+    from dgn.training.run import EpochReport
 
 CURVES = "curves.png"
 STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
 Load = Callable[[], "Benchmark"]
+Watch = Callable[["EpochReport"], None]
 
 
 def run_seeds(
@@ -28,11 +30,12 @@ def run_seeds(
     out: Path,
     device: str,
     curves: bool = True,
+    watch: Watch | None = None,
 ) -> list["FinishedRun"]:
     """Train the seeds that are not finished in ``out`` yet, and return the runs of all of them.
 
     ``load`` gives the graphs; it is not called when every seed is finished. Without ``curves``, they are left to
-    :func:`draw_summary`.
+    :func:`draw_summary`. ``watch`` hears of every epoch, and ends the training by raising.
     """
     from dgn.reports.runs import finished_runs, is_begun, write_experiment
 
@@ -46,7 +49,7 @@ def run_seeds(
     if missing:
         benchmark = load()  # may fail: a folder without a run would be in the way of the next try
         write_experiment(out, experiment)
-        train_seeds(console, experiment, benchmark, missing, out, device)
+        train_seeds(console, experiment, benchmark, missing, out, device, watch)
         done = finished_runs(out)
         (out / CURVES).unlink(missing_ok=True)  # those of fewer seeds
     write_summary(out, [done[seed] for seed in sorted(done)])
@@ -76,7 +79,13 @@ def say_resumed(
 
 
 def train_seeds(
-    console: Console, experiment: "Experiment", benchmark: "Benchmark", seeds: Sequence[int], out: Path, device: str
+    console: Console,
+    experiment: "Experiment",
+    benchmark: "Benchmark",
+    seeds: Sequence[int],
+    out: Path,
+    device: str,
+    watch: Watch | None = None,
 ) -> None:
     """Train with a display, and keep every result; what ended early can go on later."""
     from dgn.reports.runs import FinishedRun, write_run
@@ -85,9 +94,15 @@ def train_seeds(
     from dgn.training.loop import train
 
     display = Display(console, main_metric(experiment), experiment.training.schedule == "plateau")
+
+    def hear(report: "EpochReport") -> None:
+        display.update(report)
+        if watch is not None:
+            watch(report)
+
     try:
         with display:
-            results = train(experiment, benchmark, seeds, out, device, display.update, on_resume=display.say)
+            results = train(experiment, benchmark, seeds, out, device, hear, on_resume=display.say)
     except KeyboardInterrupt:
         console.print(f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True)
         raise typer.Exit(STOPPED) from None

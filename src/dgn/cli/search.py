@@ -37,6 +37,12 @@ def command(
         str | None, typer.Option(help="Seeds of each trial.", show_default="the first of the experiment")
     ] = None,
     parallel: Annotated[int, typer.Option(help="So many trials at once, each in a process of its own.", min=1)] = 1,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Give up trials behind the median of the others after 30 and 60 % of their epochs."
+        ),
+    ] = False,
     sampler_seed: Annotated[int, typer.Option(help="Seed of what is proposed.", min=0)] = 0,
     change: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of every trial.")
@@ -59,15 +65,17 @@ def command(
     if space is None and known is None:
         raise ValueError(f"--space: expected a file, for no space comes with {base.data.dataset}, got none; {EXAMPLE}")
     search = Search(where, base, load_space(space or str(known)), chosen, sampler_seed)
-    run_search(make_console(), search, trials, device, parallel)
+    run_search(make_console(), search, trials, device, parallel, prune)
 
 
-def run_search(console: Console, search: "Search", trials: int, device: str, parallel: int = 1) -> None:
+def run_search(
+    console: Console, search: "Search", trials: int, device: str, parallel: int = 1, prune: bool = False
+) -> None:
     """Run trials until there are enough, then show and write down the best."""
     if parallel > 1:
-        run_at_once(console, search, trials, device, parallel)
+        run_at_once(console, search, trials, device, parallel, prune)
     else:
-        run_in_turn(console, search, trials, device)
+        run_in_turn(console, search, trials, device, prune)
     best = search.ended()
     if not best:
         raise RuntimeError(f"{search.folder}: expected a trial with a score, got none; see why above")

@@ -7,7 +7,7 @@ killed comes first when it goes on.
 
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,19 +22,27 @@ if TYPE_CHECKING:
     from dgn.search.study import Search, Trial
     from dgn.training.experiment import Experiment
 
-Outcome = tuple[float | None, str]  # the validation score if there is one, and what to say
+
+class Outcome(NamedTuple):
+    """The validation score of a trial, if there is one, and what to say of it."""
+
+    score: float | None
+    told: str
+    given_up: bool = False
 
 
-def run_in_turn(console: Console, search: "Search", total: int, device: str) -> None:
+def run_in_turn(console: Console, search: "Search", total: int, device: str, prune: bool = False) -> None:
     """One trial after the other."""
     graphs = Graphs()
     while (trial := search.next(total)) is not None:
         experiment = begin(console, search, trial, total)
         if experiment is not None:
-            end(console, search, [trial], run_trial(console, experiment, trial.folder, graphs, device))
+            end(console, search, [trial], run_trial(console, experiment, trial.folder, graphs, device, prune))
 
 
-def run_at_once(console: Console, search: "Search", total: int, device: str, processes: int) -> None:
+def run_at_once(
+    console: Console, search: "Search", total: int, device: str, processes: int, prune: bool = False
+) -> None:
     """Several trials at once, the next one as soon as one has ended.
 
     A trial with the values of one that is under way waits for it and shares its score. Interrupted, the processes end
@@ -53,7 +61,7 @@ def run_at_once(console: Console, search: "Search", total: int, device: str, pro
                     continue
                 same = next((trials for trials in under_way.values() if trials[0].folder == trial.folder), None)
                 if same is None:
-                    under_way[pool.submit(_work, experiment, trial.folder, device)] = [trial]
+                    under_way[pool.submit(_work, experiment, trial.folder, device, prune)] = [trial]
                 else:
                     same.append(trial)
             if not under_way:
@@ -83,32 +91,37 @@ def as_text(value: "Value") -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def run_trial(console: Console, experiment: "Experiment", folder: Path, graphs: Graphs, device: str) -> Outcome:
-    """The validation score of a trial; nothing where training failed."""
+def run_trial(
+    console: Console, experiment: "Experiment", folder: Path, graphs: Graphs, device: str, prune: bool
+) -> Outcome:
+    """The validation score of a trial; nothing where training failed or, with ``prune``, it fell behind."""
     from dgn.reports.scores import summarize, unit
+    from dgn.search.pruning import GivenUpError, Watch
     from dgn.training.errors import DivergedError, OutOfMemoryError
 
-    seeds = experiment.training.seeds
+    seeds, watch = experiment.training.seeds, Watch(folder, experiment) if prune else None
     try:
-        runs = run_seeds(console, experiment, lambda: graphs(experiment), seeds, folder, device, curves=False)
+        runs = run_seeds(console, experiment, lambda: graphs(experiment), seeds, folder, device, False, watch)
     except (DivergedError, OutOfMemoryError) as problem:
-        return None, str(problem)
+        return Outcome(None, str(problem))
+    except GivenUpError as reason:
+        return Outcome(None, str(reason), given_up=True)
     score = summarize(runs, "val")
-    return score.mean / unit(score.metric), f"validation {score.metric} {score}"
+    return Outcome(score.mean / unit(score.metric), f"validation {score.metric} {score}")
 
 
 def end(console: Console, search: "Search", trials: "list[Trial]", outcome: Outcome) -> None:
     """Remember and print the outcome of trials of equal values."""
-    score, told = outcome
     for trial in trials:
-        search.tell(trial, score)
-        if score is None:
-            say_error(f"trial {trial.number}: {told}")
+        search.tell(trial, outcome.score, outcome.given_up)
+        told = f"trial {trial.number}: {outcome.told}"
+        if outcome.score is None and not outcome.given_up:
+            say_error(told)
         else:
-            console.print(f"trial {trial.number}: {told}", highlight=False)
+            console.print(told, highlight=False, soft_wrap=True)
 
 
-def _work(experiment: "Experiment", folder: Path, device: str) -> Outcome:
+def _work(experiment: "Experiment", folder: Path, device: str, prune: bool) -> Outcome:
     """One trial in a process of its own."""
     with output(folder) as console:
-        return run_trial(console, experiment, folder, own_graphs(), device)
+        return run_trial(console, experiment, folder, own_graphs(), device, prune)

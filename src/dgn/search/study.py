@@ -81,12 +81,12 @@ class Search:
         changed = replace(changed, training=replace(changed.training, seeds=self.seeds))
         return changed if self.space.parameters is None else fit_width(changed, self.space.parameters)
 
-    def tell(self, trial: Trial, score: float | None) -> None:
-        """Note the validation score of a trial that ended, or that it has none."""
+    def tell(self, trial: Trial, score: float | None, given_up: bool = False) -> None:
+        """Note the validation score of a trial that ended, or that it has none: it failed, or was given up."""
         from optuna.trial import TrialState
 
         if score is None:
-            self.study.tell(trial.number, state=TrialState.FAIL)
+            self.study.tell(trial.number, state=TrialState.PRUNED if given_up else TrialState.FAIL)
         else:
             self.study.tell(trial.number, score)
 
