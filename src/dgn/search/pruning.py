@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from dgn.reports.runs import write_text
-from dgn.reports.scores import main_metric
+from dgn.reports.scores import format_score, main_metric, unit
 from dgn.training.experiment import Experiment
 from dgn.training.metrics import METRICS
 from dgn.training.run import EpochReport
@@ -50,9 +50,10 @@ class Watch:
             return
         bar, sign = median(others), 1 if METRICS[self.metric][1] else -1
         if sign * score < sign * bar:
+            mine, theirs = (format_score(self.metric, unit(self.metric) * value) for value in (score, bar))
             raise GivenUpError(
-                f"given up after {epoch} of {self.epochs} epochs: validation {self.metric} {score:.4g} there, where "
-                f"the median of {len(others)} others is {bar:.4g}"
+                f"given up after {epoch} of {self.epochs} epochs: validation {self.metric} {mine} there, where "
+                f"the median of {len(others)} others is {theirs}"
             )
 
 
