@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dgn.nn.aside import aside, current_side
-from dgn.nn.dense import PARTS, TALL, Linear, _AddBias, _Multiply, add_bias, multiply
+from dgn.nn.dense import PARTS, TALL, Linear, _AddBias, _Multiply, add_bias, multiply, multiply_towers, sum_of_products
 
 DEVICES = [
     "cpu",
@@ -32,13 +33,42 @@ def gradients(function, *inputs):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("towers", [None, 3])
+@pytest.mark.parametrize("towers", [None, 1, 3])
 def test_a_product_and_its_gradients(rows, towers, device):
     between = () if towers is None else (towers,)
     x, weight = draw(rows, *between, 5, device=device), draw(*between, 4, 5, device=device)
     plain = gradients(lambda x, w: torch.einsum("n...i,...oi->n...o", x, w), x, weight)
     torch.testing.assert_close(gradients(_Multiply.apply, x, weight), plain)
     torch.testing.assert_close(gradients(multiply, x, weight), plain)
+
+
+class Calls(TorchDispatchMode):
+    """The names of the operations that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.add(function.overloadpacket.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", ROWS[1:])
+@pytest.mark.parametrize("towers", [1, 3])
+def test_towers_are_multiplied_where_they_lie(rows, towers, device):
+    x, y = draw(rows, towers, 5, device=device).detach(), draw(rows, towers, 4, device=device).detach()
+    matrices = draw(towers, 4, 5, device=device).detach()
+    with Calls() as calls:
+        there, back = multiply_towers(x, matrices.transpose(1, 2)), multiply_towers(y, matrices)
+        products = sum_of_products(y, x)
+    torch.testing.assert_close(there, torch.einsum("nti,toi->nto", x, matrices))
+    torch.testing.assert_close(back, torch.einsum("nto,toi->nti", y, matrices))
+    torch.testing.assert_close(products, torch.einsum("nto,nti->toi", y, x))
+    assert there.is_contiguous()
+    assert back.is_contiguous()
+    assert not calls.names & {"clone", "copy_", "_to_copy"}
 
 
 @pytest.mark.parametrize("device", DEVICES)

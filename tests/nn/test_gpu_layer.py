@@ -27,7 +27,14 @@ SHAPES = [  # message, kinds of edges (-1: numbers), derivative, in, out, scaler
     ("complex", -1, "paper", 6, 6, 2, 3),
 ]
 PARTS = [("size", "real", "dx1"), ("kept", "real"), ("kept", "dx1", "max")]
-CASES = list(zip(SHAPES, itertools.cycle(PARTS)))
+AGGREGATORS = ("dx1", "dx1-signed", "max", "min", "std", "var")
+CASES = [
+    *zip(SHAPES, itertools.cycle(PARTS)),
+    (("complex", 5, "paper", 6, 6, 3, 1), ("kept", *AGGREGATORS)),
+    (("complex", 5, "authors", 8, 6, 3, 2), ("kept", "real", *AGGREGATORS)),
+    (("complex", 0, "paper", 150, 10, 1, 5), ("size", "dx1", "std")),
+    (("complex", -1, "paper", 10, 10, 3, 5), ("real", *AGGREGATORS)),
+]
 
 
 def run(way, dtype, shape, parts):
@@ -38,7 +45,7 @@ def run(way, dtype, shape, parts):
         return torch.randn(*size, generator=generator).to(DEVICE, dtype)
 
     names = ("identity", "amplification", "attenuation")[:scalers]
-    aggregators = ["mean", *(name for name in parts if name in ("dx1", "max")), "av1"]
+    aggregators = ["mean", *(name for name in parts if name in AGGREGATORS), "av1"]
     conv = DGNConv(width, out, aggregators, names, 1.3, message, 3 if kinds else None, towers, derivative)
     layer = DGNLayer(conv, dropout=0.4 if "kept" in parts else 0.0).to(DEVICE, dtype)
     for parameter in layer.parameters():

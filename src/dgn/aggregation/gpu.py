@@ -16,8 +16,12 @@ from dgn.graph.sums import sum_segments
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def forward(call: Call) -> Saved:
-    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter)."""
+def forward(call: Call, towers: int = 1) -> Saved:
+    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter).
+
+    With several ``towers``, which share out the C channels, outputs lie tower by tower, [N, T, A, C / T], as a product
+    of each tower with a matrix of its own reads them.
+    """
     saved = Saved(*call.empty_outputs())
     unused = call.pointer
     shape = _shape(call.example, call.neighbor, call.num_nodes)
@@ -27,18 +31,25 @@ def forward(call: Call) -> Saved:
             _or(call.node, unused), call.weight, call.self_weight, call.pointer, call.neighbor,
             *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
             A=len(call.codes), NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
-            SAVE=call.save, **_constants(call), **shape,
+            SAVE=call.save, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
-    return saved
+    if towers == 1:
+        return saved
+    return saved._replace(out=saved.out.view(call.num_nodes, towers, len(call.codes), _width(call, towers)))
 
 
 def backward(
-    call: Call, grad: Tensor, saved: Saved, space: Gradients | None = None, extra: Tensor | None = None
+    call: Call,
+    grad: Tensor,
+    saved: Saved,
+    space: Gradients | None = None,
+    extra: Tensor | None = None,
+    towers: int = 1,
 ) -> Gradients:
     """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
 
     They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
-    the gradient of the node.
+    the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs.
     """
     space = call.empty_gradients() if space is None else space
     edge_grad, source_grad, target_grad, node_grad = space
@@ -51,7 +62,7 @@ def backward(
             call.order if call.source is None else call.place, *saved[1:], _or(extra, unused), edge_grad,
             target_grad, node_grad,
             call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
-            A=len(call.codes), HAS_EXTRA=extra is not None, **_constants(call), **shape,
+            A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
         shape = _shape(call.example, call.neighbor, source_grad.size(0))
@@ -87,6 +98,11 @@ def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
         "BLOCK_E": 4 if degree <= 16 else 8 if degree <= 32 else 32,
         "num_warps": 1,
     }
+
+
+def _width(call: Call, towers: int) -> int:
+    """Channels of a tower; 0 for a single one, whose kernels need not know."""
+    return 0 if towers == 1 else call.example.size(1) // towers
 
 
 def _stride(tensor: Tensor | None) -> int:

@@ -3,19 +3,20 @@
 import triton
 import triton.language as tl
 
-from dgn.aggregation.gpu_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, load_messages
+from dgn.aggregation.gpu_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, find_output, load_messages
 
 
 @triton.jit
 def directional_gradient(grad, sign, i, channels, inside, num_channels, COLUMN: tl.constexpr,
                          CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
-                         ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
+                         WIDTH: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Gradient of one directional sum, before the absolute value."""
     total = tl.zeros([BLOCK_C], ACC)
     for a in tl.static_range(A):
         if CODES[a] >= SIGNED:
             if COLUMNS[a] == COLUMN:
-                g = tl.load(grad + (i * A + a) * num_channels + channels, mask=inside, other=0.0).to(ACC)
+                here = find_output(i, a, channels, num_channels, A, WIDTH)
+                g = tl.load(grad + here, mask=inside, other=0.0).to(ACC)
                 if CODES[a] == ABSOLUTE:
                     g *= tl.load(sign + (i * W + COLUMN) * num_channels + channels, mask=inside, other=0).to(ACC)
                 total += g
@@ -24,13 +25,13 @@ def directional_gradient(grad, sign, i, channels, inside, num_channels, COLUMN: 
 
 @triton.jit
 def isotropic_gradients(grad, out, i, channels, inside, num_channels, count, CODES: tl.constexpr,
-                        A: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
+                        A: tl.constexpr, WIDTH: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Gradients of the rest: constant over edges, factor of (m - mean), and those of the largest and the smallest."""
     constant, slope = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     at_largest, at_smallest = tl.zeros([BLOCK_C], ACC), tl.zeros([BLOCK_C], ACC)
     for a in tl.static_range(A):
         if CODES[a] < SIGNED:
-            here = (i * A + a) * num_channels + channels
+            here = find_output(i, a, channels, num_channels, A, WIDTH)
             g = tl.load(grad + here, mask=inside, other=0.0).to(ACC)
             if CODES[a] == SUM:
                 constant += g
@@ -73,7 +74,7 @@ def gradient_of_messages(
     CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, NEED_VAR: tl.constexpr,
     NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr,
     HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    BLOCK_C: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts."""
     i = tl.program_id(0).to(tl.int64)
@@ -84,12 +85,12 @@ def gradient_of_messages(
     degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
     row, neighbor, place, weight = row + begin, neighbor + begin, place + begin, weight + begin * W
     constant, slope, of_largest, of_smallest = isotropic_gradients(
-        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, ACC, BLOCK_C
+        grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, WIDTH, ACC, BLOCK_C
     )
     along, itself = (), load_extra(extra + here, inside, HAS_EXTRA, ACC, BLOCK_C)
     for column in tl.static_range(W):
-        one = directional_gradient(grad, sign, i, channels, inside, num_channels, column, CODES, COLUMNS, A, W, ACC,
-                                   BLOCK_C)  # fmt: skip
+        one = directional_gradient(grad, sign, i, channels, inside, num_channels, column, CODES, COLUMNS, A, W,
+                                   WIDTH, ACC, BLOCK_C)  # fmt: skip
         along = along + (one,)
         if HAS_SELF:
             itself += tl.load(self_weight + i * W + column).to(ACC) * one

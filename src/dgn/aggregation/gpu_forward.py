@@ -67,6 +67,14 @@ def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree, co
 
 
 @triton.jit
+def find_output(i, a, channels, num_channels, A: tl.constexpr, WIDTH: tl.constexpr):
+    """Where aggregator a of node i lies: in [N, A, C] or, with ``WIDTH`` channels a tower, in [N, T, A, WIDTH]."""
+    if WIDTH == 0:
+        return (i * A + a) * num_channels + channels
+    return i * A * num_channels + (channels // WIDTH) * (A * WIDTH) + a * WIDTH + channels % WIDTH
+
+
+@triton.jit
 def save_state(at_max, at_min, average, place_max, place_min, shift, inside,
                NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr):  # fmt: skip
     """Leave what the way back needs; averages are relative to the first message."""
@@ -81,7 +89,7 @@ def save_state(at_max, at_min, average, place_max, place_min, shift, inside,
 @triton.jit
 def store_outputs(
     out, sign, self_weight, along, itself, total, variance, largest, smallest, degree, count, i, channels, inside,
-    num_channels, CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+    num_channels, CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, WIDTH: tl.constexpr,
     HAS_SELF: tl.constexpr, SAVE: tl.constexpr,
 ):  # fmt: skip
     """Write one row per aggregator, and the signs that absolute values hide."""
@@ -97,14 +105,14 @@ def store_outputs(
                     side = tl.where(value < 0, -1, tl.where(value > 0, 1, 0)).to(tl.int8)
                     tl.store(sign + (i * W + COLUMNS[a]) * num_channels + channels, side, mask=inside)
                 value = tl.abs(value)
-        tl.store(out + (i * A + a) * num_channels + channels, value, mask=inside)
+        tl.store(out + find_output(i, a, channels, num_channels, A, WIDTH), value, mask=inside)
 
 
 @triton.jit
 def aggregate_nodes(
     source, target, table, row, node, weight, self_weight, pointer, neighbor,
     out, at_max, at_min, sign, average, num_channels, source_stride, target_stride, node_stride,
-    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, WIDTH: tl.constexpr,
     NEED_SUM: tl.constexpr, NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
     HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_NODE: tl.constexpr,
     HAS_SELF: tl.constexpr, SAVE: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
@@ -161,4 +169,4 @@ def aggregate_nodes(
         save_state(at_max + here, at_min + here, average + here, place_max, place_min, shifted / count, inside,
                    NEED_VAR, NEED_MAX, NEED_MIN)  # fmt: skip
     store_outputs(out, sign, self_weight, along, itself, total, variance, largest, smallest, degree, count, i, channels,
-                  inside, num_channels, CODES, COLUMNS, A, W, HAS_SELF, SAVE)  # fmt: skip
+                  inside, num_channels, CODES, COLUMNS, A, W, WIDTH, HAS_SELF, SAVE)  # fmt: skip

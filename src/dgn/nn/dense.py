@@ -43,6 +43,18 @@ def _times(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight.T if weight.dim() == 2 else torch.einsum("nti,toi->nto", x, weight)
 
 
+def multiply_towers(x: Tensor, matrices: Tensor) -> Tensor:
+    """Each tower times its own matrix, without a gradient: ``[N, T, in] x [T, in, out] -> [N, T, out]``.
+
+    One batch of products reads the towers where they lie and writes them where they shall lie: nothing is copied.
+    """
+    if len(matrices) == 1:
+        return (x.flatten(1) @ matrices[0])[:, None]
+    out = x.new_empty(x.size(0), len(matrices), matrices.size(2))
+    torch.bmm(x.transpose(0, 1), matrices, out=out.transpose(0, 1))
+    return out
+
+
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     """``x + bias``: ``[N, C] + [C]``."""
     if is_plain(x, bias):
@@ -87,12 +99,23 @@ class _AddBias(torch.autograd.Function):
 
 def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
     """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
+    if a.dim() == 3 and a.size(1) == 1:
+        return sum_of_products(a[:, 0], b[:, 0])[None]
     rows, whole = a.size(0), a.size(0) // PARTS * PARTS
     if rows < TALL:
         return _product(a[None], b[None])
-    first, second = (part[:whole].reshape(PARTS, whole // PARTS, *part.shape[1:]) for part in (a, b))
-    total = _product(first, second)
+    total = _product(_split(a[:whole]), _split(b[:whole]))
     return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
+
+
+def _split(x: Tensor) -> Tensor:
+    """Rows in parts: ``[P N, ..., m] -> [P, N, ..., m]``.
+
+    With towers a part takes every P-th row: then parts and towers lie at equal distances, as one batch of products.
+    """
+    if x.dim() == 2:
+        return x.reshape(PARTS, len(x) // PARTS, x.size(1))
+    return x.reshape(len(x) // PARTS, PARTS, *x.shape[1:]).transpose(0, 1)
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:

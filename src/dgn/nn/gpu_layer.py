@@ -15,7 +15,7 @@ from dgn.aggregation.operation import table_gradient
 from dgn.graph import Graph
 from dgn.graph.sums import sum_by_kind
 from dgn.nn.aside import Beside, on
-from dgn.nn.dense import sum_of_products
+from dgn.nn.dense import multiply_towers, sum_of_products
 from dgn.nn.gpu_products import multiply
 from dgn.nn.tail_function import End, Found, combine, norm_gradients, normalize, row_gradients
 
@@ -24,8 +24,8 @@ class Maps(NamedTuple):
     """The parameters of a layer; simple messages have none of the first four, messages without edges no ``edge``.
 
     Shapes:
-        ``ends`` [2 in, in], ``message_bias`` [in], ``edge`` [in, D], ``own`` [out, in], ``scaled`` [S * out, A * in],
-        ``bias``, ``gamma`` and ``beta`` [out].
+        ``ends`` [2 in, in], ``message_bias`` [in], ``edge`` [in, D], ``own`` [out, in], ``scaled`` [T, S * out / T,
+        A * in / T], ``bias``, ``gamma`` and ``beta`` [out].
     """
 
     ends: Tensor | None
@@ -78,10 +78,12 @@ class _Layer(torch.autograd.Function):
                 own = x @ maps.own.T
             ends = multiply(x, maps.ends.T, maps.message_bias)
             setting.beside.join(own, table)
-        saved = gpu.forward(_call(setting, x, ends, table))
-        every = (saved.out.flatten(1) @ maps.scaled.T).view(x.size(0), 1, -1, maps.bias.numel())
+        n, towers = x.size(0), len(maps.scaled)
+        saved = gpu.forward(_call(setting, x, ends, table), towers)
+        every = multiply_towers(saved.out.view(n, towers, -1), maps.scaled.transpose(1, 2))
         if setting.end.kept is not None:
             setting.beside.join(setting.end.kept)
+        every = every.view(n, towers, -1, maps.bias.numel() // towers)
         y, parts = combine(every, own, setting.scale, maps.bias, setting.end.size, setting.end.real)
         out, found = normalize(y, parts, maps.gamma, maps.beta, x if setting.residual else None, setting.end)
         ctx.save_for_backward(x, ends, table, y, *found, *saved, *maps)
@@ -93,22 +95,23 @@ class _Layer(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, ends, table, y, *rest = ctx.saved_tensors
         found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting
-        grad, (n, width), out = grad.contiguous(), x.shape, maps.bias.numel()
+        grad, (n, width), out, towers = grad.contiguous(), x.shape, maps.bias.numel(), len(maps.scaled)
         of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
-        every = x.new_empty(n, 1, maps.scaled.size(0) // out, out)
+        every = x.new_empty(n, towers, maps.scaled.size(1)).unflatten(2, (-1, out // towers))
         # The gradients of source, target and own part side by side: what the maps of the node need.
         side_by_side = x.new_empty(n, width if ends is None else 2 * width + out)
         own = None if ends is None else side_by_side[:, 2 * width :]
         of_residual = row_gradients(
             grad, y, found, maps.gamma, maps.beta, of, setting.end, setting.scale, every, own, setting.residual
         )
-        every, aggregated = every.flatten(1), saved.out.flatten(1)
+        every, aggregated = every.flatten(2), saved.out.view(n, towers, -1)
         with on(setting.beside.side, every, aggregated):
             of_scaled = sum_of_products(every, aggregated)
         call = _call(setting, x, ends, table)
         apart = ends is None or call.node is not None  # the node's own gradient is one of x
         extra = of_residual if apart else None
-        edge, node = _messages_back(call, (every @ maps.scaled).view(saved.out.shape), saved, side_by_side, extra)
+        of_aggregated = multiply_towers(every, maps.scaled)
+        edge, node = _messages_back(call, of_aggregated, saved, side_by_side, extra)
         others = node if apart and node is not None else of_residual
         if maps.ends is None or maps.own is None:
             of_maps: tuple[Tensor | None, ...] = (None,) * 4
@@ -132,13 +135,13 @@ def _messages_back(
     call: Call, grad: Tensor, saved: Saved, ends: Tensor, extra: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients of source and target, written side by side; returns those of messages and of the node by itself."""
-    width = saved.out.size(2)
+    width = call.example.size(1)
     # Padding, which kernels leave out, is read only where every edge has a row of the table of its own.
     every_edge = call.table is not None and call.row is None
     edge = (grad.new_zeros if every_edge else grad.new_empty)(call.neighbor.size(0), width)
     node = grad.new_empty(call.num_nodes if call.has_self else 0, width)
     target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
-    gpu.backward(call, grad, saved, (edge, ends[:, :width], target, node), extra)
+    gpu.backward(call, grad, saved, (edge, ends[:, :width], target, node), extra, towers=grad.size(1))
     if not call.has_self:
         return edge, None
     if call.node is None and call.target is not None:  # the node stands for itself by its own parts

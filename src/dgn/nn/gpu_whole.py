@@ -84,23 +84,22 @@ def run_layer(
 
 
 def _maps(conv: DGNConv, norm: BatchNorm) -> Any:
-    """The parameters of a layer as matrices of all channels."""
+    """The parameters of a layer: matrices of all channels but for the largest, which stays in towers."""
     from dgn.nn.gpu_layer import Maps
 
-    message, update, width = conv.message, conv.update, conv.in_channels // conv.towers
+    message, update = conv.message, conv.update
     ends = bias = edge = own = None
     if isinstance(message, MessageLinear):
         assert update.own is not None
-        ends, own, bias = join_towers(message.ends, width, width), join_towers(update.own), message.bias.flatten()
+        ends, own, bias = join_towers(message.ends, 2), join_towers(update.own), message.bias.flatten()
         edge = None if message.edge is None else message.edge.flatten(0, 1)
-    scaled = join_towers(update.scaled, conv.out_channels // conv.towers, width)
-    return Maps(ends, bias, edge, own, scaled, update.bias.flatten(), norm.weight, norm.bias)
+    return Maps(ends, bias, edge, own, update.scaled, update.bias.flatten(), norm.weight, norm.bias)
 
 
-def join_towers(matrices: Tensor, rows: int | None = None, columns: int | None = None) -> Tensor:
-    """Matrices of towers as one that keeps the towers apart: ``[T, R rows, C columns] -> [R T rows, C T columns]``.
+def join_towers(matrices: Tensor, groups: int = 1) -> Tensor:
+    """Matrices of towers as one that keeps the towers apart: ``[T, R rows, columns] -> [R T rows, T columns]``.
 
-    Rows come in R groups and columns in C; inside a group of the result, tower follows tower.
+    Rows come in R ``groups``; inside a group of the result, tower follows tower.
 
     >>> join_towers(torch.tensor([[[1.0]], [[2.0]]]))
     tensor([[1., 0.],
@@ -109,18 +108,17 @@ def join_towers(matrices: Tensor, rows: int | None = None, columns: int | None =
     towers, height, length = matrices.shape
     if towers == 1:
         return matrices.flatten(0, 1)
-    place = _places(towers, height, length, rows or height, columns or length, matrices.device)
+    place = _places(towers, height, length, height // groups, matrices.device)
     joined: Tensor = _Join.apply(matrices, place)  # type: ignore[no-untyped-call]
     return joined
 
 
 @cache
-def _places(towers: int, height: int, length: int, rows: int, columns: int, device: torch.device) -> Tensor:
+def _places(towers: int, height: int, length: int, rows: int, device: torch.device) -> Tensor:
     """Where each number of the towers stands in the whole matrix."""
     tower, row, column = torch.meshgrid(torch.arange(towers), torch.arange(height), torch.arange(length), indexing="ij")
     to_row = (row // rows * towers + tower) * rows + row % rows
-    to_column = (column // columns * towers + tower) * columns + column % columns
-    return (to_row * towers * length + to_column).flatten().to(device)
+    return ((to_row * towers + tower) * length + column).flatten().to(device)
 
 
 class _Join(torch.autograd.Function):
