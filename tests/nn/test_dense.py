@@ -6,7 +6,18 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dgn.nn.aside import aside, current_side
-from dgn.nn.dense import PARTS, TALL, Linear, _AddBias, _Multiply, add_bias, multiply, multiply_towers, sum_of_products
+from dgn.nn.dense import (
+    PARTS,
+    TALL,
+    TALL_TOWER,
+    Linear,
+    _AddBias,
+    _Multiply,
+    add_bias,
+    multiply,
+    multiply_towers,
+    sum_of_products,
+)
 
 DEVICES = [
     "cpu",
@@ -15,7 +26,7 @@ DEVICES = [
         marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")],
     ),
 ]
-ROWS = [0, 1, 100, TALL, TALL + 1, TALL + PARTS + 7]
+ROWS = [0, 1, 100, TALL_TOWER + 1, TALL, TALL + 1, TALL + PARTS + 7]
 
 
 def draw(*shape, device="cpu"):

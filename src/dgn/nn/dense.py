@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from dgn.nn.aside import current_side, on
 
 TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
+TALL_TOWER = 1 << 10  # the same for matrices of towers: alone, each would keep one multiprocessor busy with all rows
 PARTS = 64
 
 
@@ -102,7 +103,7 @@ def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
     if a.dim() == 3 and a.size(1) == 1:
         return sum_of_products(a[:, 0], b[:, 0])[None]
     rows, whole = a.size(0), a.size(0) // PARTS * PARTS
-    if rows < TALL:
+    if rows < (TALL if a.dim() == 2 else TALL_TOWER):
         return _product(a[None], b[None])
     total = _product(_split(a[:whole]), _split(b[:whole]))
     return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
