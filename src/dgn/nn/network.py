@@ -225,6 +225,6 @@ def _filled(graph: Graph, like: Tensor, real: Tensor | None) -> Tensor:
 
 
 def _size_factor(graph: Graph, like: Tensor) -> Tensor:
-    """1 / sqrt(nodes of the graph) of each node, [N, 1]; [1, 1] for one graph."""
+    """1 / sqrt(nodes of the graph) of each node, [N, 1]: kernels read one for each."""
     factor = graph.graph_size(like.dtype).rsqrt()
-    return factor if graph.batch is None else factor[graph.batch]
+    return factor.repeat(graph.num_nodes, 1) if graph.batch is None else factor[graph.batch]
