@@ -157,6 +157,8 @@ def test_graph_size_norm_is_one_over_the_root_of_the_nodes():
     assert len(seen) == 2
     for size in seen:
         torch.testing.assert_close(size, expected)
+    net(GRAPHS[0])  # one graph: kernels read a number for each node all the same
+    torch.testing.assert_close(seen[2], expected[:12])
 
 
 def test_the_initial_values_of_the_authors():

@@ -49,9 +49,11 @@ def molecules(count: int = 40, seed: int = 0) -> PackedGraphs:
 
 
 @cache
-def make_benchmark(objective: str = "regression", coordinates: bool = False) -> Benchmark:
-    """The molecules with targets that can be learnt: how many nodes are of kind 0."""
+def make_benchmark(objective: str = "regression", coordinates: bool = False, numbers: bool = False) -> Benchmark:
+    """The molecules with targets that can be learnt: how many nodes are of kind 0. ``numbers`` makes edges such."""
     graphs = molecules()
+    if numbers:
+        graphs = graphs.with_values(edges={"edge_attr": graphs.edges["edge_attr"].float()[:, None] / 3})
     zero = (graphs.nodes["x"] == 0).long()
     count = torch.zeros(len(graphs)).index_add(0, graphs.graph.batch, zero.float())
     many = (count > count.median()).float()
@@ -62,7 +64,9 @@ def make_benchmark(objective: str = "regression", coordinates: bool = False) -> 
         several[::7, 1] = torch.nan
         y = {"regression": count / 4, "classification": count.clamp(max=2).long(), "multi-label": several}[objective]
         graphs = graphs.with_values(graphs={"y": y})
-    return Benchmark("small", graphs, objective, METRICS[objective], TARGETS[objective], (5,), (3,), coordinates)
+    return Benchmark(
+        "small", graphs, objective, METRICS[objective], TARGETS[objective], (5,), None if numbers else (3,), coordinates
+    )
 
 
 def make_experiment(**sections: dict) -> Experiment:

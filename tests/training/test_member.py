@@ -124,7 +124,8 @@ def captured_or_not(monkeypatch, captures, store="cuda", **sections):
         patch.setattr(Member, "__init__", init)
         patch.setattr("dgn.training.material.store_device", lambda _, device: device if store == "cuda" else "cpu")
         objective = sections.pop("objective", "regression")
-        results = train(make_experiment(**sections), make_benchmark(objective), [0, 1], device="cuda")
+        benchmark = make_benchmark(objective, numbers=sections.pop("numbers", False))
+        results = train(make_experiment(**sections), benchmark, [0, 1], device="cuda")
     rows = [[(row["train_loss"], row["val_loss"]) for row in result.history] for result in results]
     return torch.tensor(rows), [dict(member.network.named_parameters()) for member in found]
 
@@ -135,6 +136,10 @@ GPU_CASES = {
         "network": {"message": "complex", "edge_dim": 3, "aggregators": ["mean", "dx1", "max"], "virtual_node": True}
     },
     "towers": {"network": {"message": "complex", "towers": 2, "hidden": 16, "dropout": 0.0}, **AUGMENTED},
+    "numbers": {
+        "numbers": True,
+        "network": {"message": "complex", "edge_dim": 3, "towers": 2, "aggregators": ["mean", "dx1", "max"]},
+    },
     "gate": {"network": {"message": "complex", "edge_dim": 3, "gate": True, "aggregators": ["mean", "dx1", "max"]}},
     "edge updates": {"network": {"message": "complex", "edge_dim": 3, "edge_updates": True, "dropout": 0.0}},
     "norm before": {"network": {"norm": "before", "feed_forward": 2, "message": "complex"}},

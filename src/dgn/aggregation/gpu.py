@@ -28,8 +28,8 @@ def forward(call: Call, towers: int = 1) -> Saved:
     if saved.out.numel():
         aggregate_nodes[shape.pop("grid")](
             _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
-            _or(call.node, unused), call.weight, call.self_weight, call.pointer, call.neighbor,
-            *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
+            _or(call.number, unused), _or(call.node, unused), call.weight, call.self_weight, call.pointer,
+            call.neighbor, *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
             A=len(call.codes), NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
             SAVE=call.save, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
@@ -59,8 +59,8 @@ def backward(
         gradient_of_messages[shape.pop("grid")](
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
-            call.order if call.source is None else call.place, *saved[1:], _or(extra, unused), edge_grad,
-            target_grad, node_grad,
+            call.order if call.source is None else call.place, *saved[1:], _or(call.number, unused),
+            _or(extra, unused), edge_grad, target_grad, node_grad,
             call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
             A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
@@ -81,7 +81,8 @@ def _constants(call: Call) -> dict[str, Any]:
         "NEED_MIN": call.needs(Code.MIN),
         "HAS_SOURCE": call.source is not None,
         "HAS_TARGET": call.target is not None,
-        "HAS_TABLE": call.table is not None,
+        "HAS_TABLE": call.table is not None and call.number is None,
+        "NUMBERS": 0 if call.number is None else call.number.size(1),
         "HAS_SELF": call.has_self,
     }
 

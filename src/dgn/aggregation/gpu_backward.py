@@ -70,11 +70,11 @@ def load_extra(extra, inside, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_
 @triton.jit
 def gradient_of_messages(
     grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place, at_max, at_min, sign, average,
-    extra, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride, target_grad_stride,
+    number, extra, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride, target_grad_stride,
     CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, NEED_VAR: tl.constexpr,
     NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr,
     HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr, WIDTH: tl.constexpr,
+    BLOCK_C: tl.constexpr, WIDTH: tl.constexpr, NUMBERS: tl.constexpr,
 ):  # fmt: skip
     """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts."""
     i = tl.program_id(0).to(tl.int64)
@@ -82,7 +82,7 @@ def gradient_of_messages(
     inside = channels < num_channels
     here = i * num_channels + channels
     begin = tl.load(pointer + i)
-    degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
+    degree, number = (tl.load(pointer + i + 1) - begin).to(tl.int32), number + begin * NUMBERS
     row, neighbor, place, weight = row + begin, neighbor + begin, place + begin, weight + begin * W
     constant, slope, of_largest, of_smallest = isotropic_gradients(
         grad, out, i, channels, inside, num_channels, tl.maximum(degree, 1).to(ACC), CODES, A, WIDTH, ACC, BLOCK_C
@@ -101,7 +101,7 @@ def gradient_of_messages(
             base += tl.load(target + i * target_stride + channels, mask=inside, other=0.0)
         if degree > 0:  # averages are kept relative to the first message
             pivot += tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
-                                         num_channels, source_stride, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
+                          num_channels, source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS), axis=0)  # fmt: skip
     place_max = load_place(at_max + here, inside, NEED_MAX, BLOCK_C)
     place_min = load_place(at_min + here, inside, NEED_MIN, BLOCK_C)
     total = tl.zeros([BLOCK_C], ACC)
@@ -112,7 +112,7 @@ def gradient_of_messages(
         g = tl.zeros([BLOCK_E, BLOCK_C], ACC) + constant[None, :]
         if NEED_VAR:
             m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
-                              source_stride, HAS_SOURCE, HAS_TABLE)  # fmt: skip
+                              source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS)  # fmt: skip
             g += slope[None, :] * (m - pivot[None, :] - mean[None, :])
         if NEED_MAX:
             g += tl.where(offsets[:, None] == place_max[None, :], of_largest[None, :], 0.0)

@@ -10,10 +10,13 @@ SMALLEST_VARIANCE = tl.constexpr(1e-5)
 
 @triton.jit
 def load_messages(
-    source, table, row, neighbor, edges, base, channels, inside, num_channels, source_stride,
-    HAS_SOURCE: tl.constexpr, HAS_TABLE: tl.constexpr,
+    source, table, row, neighbor, edges, base, channels, inside, num_channels, source_stride, number,
+    HAS_SOURCE: tl.constexpr, HAS_TABLE: tl.constexpr, NUMBERS: tl.constexpr,
 ):  # fmt: skip
-    """Messages of a block of edges, [BLOCK_E, BLOCK_C]; ``base`` [BLOCK_C] is the part of the target."""
+    """Messages of a block of edges, [BLOCK_E, BLOCK_C]; ``base`` [BLOCK_C] is the part of the target.
+
+    An edge adds its row of the table, or all ``NUMBERS`` rows times its numbers.
+    """
     m = tl.zeros([edges.shape[0], channels.shape[0]], base.dtype) + base[None, :]
     if HAS_SOURCE:
         j = tl.load(neighbor + edges).to(tl.int64)
@@ -21,6 +24,9 @@ def load_messages(
     if HAS_TABLE:
         r = tl.load(row + edges).to(tl.int64)
         m += tl.load(table + r[:, None] * num_channels + channels[None, :], mask=inside[None, :], other=0.0)
+    for k in tl.static_range(NUMBERS):
+        times = tl.load(number + edges * NUMBERS + k).to(base.dtype)
+        m += times[:, None] * tl.load(table + k * num_channels + channels, mask=inside, other=0.0)[None, :]
     return m
 
 
@@ -110,12 +116,12 @@ def store_outputs(
 
 @triton.jit
 def aggregate_nodes(
-    source, target, table, row, node, weight, self_weight, pointer, neighbor,
-    out, at_max, at_min, sign, average, num_channels, source_stride, target_stride, node_stride,
-    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, WIDTH: tl.constexpr,
-    NEED_SUM: tl.constexpr, NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr,
-    HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_NODE: tl.constexpr,
-    HAS_SELF: tl.constexpr, SAVE: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    source, target, table, row, number, node, weight, self_weight, pointer, neighbor, out, at_max, at_min, sign,
+    average, num_channels, source_stride, target_stride, node_stride, CODES: tl.constexpr, COLUMNS: tl.constexpr,
+    A: tl.constexpr, W: tl.constexpr, WIDTH: tl.constexpr, NUMBERS: tl.constexpr, NEED_SUM: tl.constexpr,
+    NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr,
+    HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_NODE: tl.constexpr, HAS_SELF: tl.constexpr,
+    SAVE: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """All outputs of one node and one block of channels."""
     i = tl.program_id(0).to(tl.int64)
@@ -124,7 +130,7 @@ def aggregate_nodes(
     here = i * num_channels + channels
     begin = tl.load(pointer + i)
     degree = (tl.load(pointer + i + 1) - begin).to(tl.int32)
-    row, neighbor, weight = row + begin, neighbor + begin, weight + begin * W
+    row, neighbor, weight, number = row + begin, neighbor + begin, weight + begin * W, number + begin * NUMBERS
     base = tl.zeros([BLOCK_C], ACC)
     if HAS_TARGET:
         base += tl.load(target + i * target_stride + channels, mask=inside, other=0.0)
@@ -135,7 +141,7 @@ def aggregate_nodes(
     if NEED_VAR:  # taken around the first message, so that a common offset does not cancel digits
         if degree > 0:
             pivot = tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
-                                         num_channels, source_stride, HAS_SOURCE, HAS_TABLE), axis=0)  # fmt: skip
+                          num_channels, source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS), axis=0)  # fmt: skip
     along = ()
     for _ in tl.static_range(W):
         along = along + (tl.zeros([BLOCK_C], ACC),)
@@ -145,7 +151,7 @@ def aggregate_nodes(
         live = (edges < degree).to(ACC)
         edges = tl.minimum(edges, degree - 1)
         m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
-                          source_stride, HAS_SOURCE, HAS_TABLE)  # fmt: skip
+                          source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS)  # fmt: skip
         if NEED_SUM:
             total += tl.sum(live[:, None] * m, axis=0)
         if NEED_VAR:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from dgn.aggregation import SCALERS
 from dgn.graph import Graph
 from dgn.graph.checks import check_option
+from dgn.nn.edge_numbers import EdgeNumbers, Edges
 from dgn.nn.edges import EdgeTable
 from dgn.nn.readout import READOUTS
 
@@ -57,12 +58,13 @@ def check_options(
         )
 
 
-def check_edges(edge_dim: int | None, edge_attr: Tensor | EdgeTable | None, graph: Graph) -> None:
+def check_edges(edge_dim: int | None, edge_attr: Edges, graph: Graph) -> None:
     """Refuse edge features that the layer was not made for, or that are not one row per edge."""
     rows = width = None
     if edge_attr is not None:
-        rows = (edge_attr.row if isinstance(edge_attr, EdgeTable) else edge_attr).size(0)
-        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+        each = edge_attr.number if isinstance(edge_attr, EdgeNumbers) else edge_attr
+        rows = (each.row if isinstance(each, EdgeTable) else each).size(0)
+        features = edge_attr if isinstance(edge_attr, Tensor) else edge_attr.table
         width = features.size(1) if features.dim() == 2 else 0
     if width != edge_dim or rows not in (None, graph.num_edges):
         expected = "None" if edge_dim is None else f"{graph.num_edges} rows of width {edge_dim}"

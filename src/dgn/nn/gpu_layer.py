@@ -13,7 +13,7 @@ from dgn.aggregation import Plan, Weights, gpu
 from dgn.aggregation.call import Call, Saved
 from dgn.aggregation.operation import table_gradient
 from dgn.graph import Graph
-from dgn.graph.sums import sum_by_kind
+from dgn.graph.sums import sum_by_kind, sum_weighted
 from dgn.nn.aside import Beside, on
 from dgn.nn.dense import multiply_towers, sum_of_products
 from dgn.nn.gpu_products import multiply
@@ -42,8 +42,9 @@ class Setting(NamedTuple):
     """What a layer does not differentiate itself.
 
     ``features`` [R, D] are the kinds of edges and ``row`` [E] that of each edge, sorted by target, or ``None`` where
-    every edge has its own; the gradient of ``features`` is gathered in ``beside``. ``scale`` [N, S], or ``None`` for
-    one scaler that is 1.
+    every edge has its own. With ``number`` [E, R], in the same order, features of an edge are all rows times its
+    numbers, the last of which is 1. The gradient of ``features`` is gathered in ``beside``. ``scale`` [N, S], or
+    ``None`` for one scaler that is 1.
     """
 
     plan: Plan
@@ -51,6 +52,7 @@ class Setting(NamedTuple):
     weights: Weights
     features: Tensor | None
     row: Tensor | None
+    number: Tensor | None
     scale: Tensor | None
     node_is_input: bool
     residual: bool
@@ -137,7 +139,7 @@ def _messages_back(
     """Gradients of source and target, written side by side; returns those of messages and of the node by itself."""
     width = call.example.size(1)
     # Padding, which kernels leave out, is read only where every edge has a row of the table of its own.
-    every_edge = call.table is not None and call.row is None
+    every_edge = call.table is not None and call.row is None and call.number is None
     edge = (grad.new_zeros if every_edge else grad.new_empty)(call.neighbor.size(0), width)
     node = grad.new_empty(call.num_nodes if call.has_self else 0, width)
     target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
@@ -160,18 +162,27 @@ def _maps_back(
         of_edge = of_table = None
         if call.table is not None and maps.edge is not None:
             assert setting.features is not None
-            if call.row is None:
-                of_table = table_gradient(call, edge, "triton")
-            else:
-                of_table = sum_by_kind(edge, call.row, call.table.size(0), call.place, call.pointer[-1:])
+            of_table = _table_back(call, edge)
             of_edge = of_table.T @ setting.features
             setting.beside.add(of_table, maps.edge)
         itself = call.has_self and call.node is None
         if of_table is not None and call.row is not None and not itself:  # the bias is in every message
             of_message = of_table.sum(dim=0)
+        elif of_table is not None and call.number is not None and not itself:  # so is the last row
+            of_message = of_table[-1]
         else:
             of_message = sum_of_products(x.new_ones(x.size(0), 1), side_by_side[:, width : 2 * width])[0]
     return products[: 2 * width], of_message, of_edge, products[2 * width :]
+
+
+def _table_back(call: Call, edge: Tensor) -> Tensor:
+    """The gradient of the table from those of messages; of padding, which stands behind all others, only zeros."""
+    assert call.table is not None
+    if call.number is not None:
+        return sum_weighted(edge, call.number, call.place, call.pointer[-1:])
+    if call.row is not None:
+        return sum_by_kind(edge, call.row, call.table.size(0), call.place, call.pointer[-1:])
+    return table_gradient(call, edge, "triton")
 
 
 def _call(setting: Setting, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:
@@ -182,4 +193,5 @@ def _call(setting: Setting, x: Tensor, ends: Tensor | None, table: Tensor | None
         source, target, table, setting.row if table is not None else None, node, weights.edge.contiguous(),
         weights.self.contiguous(), layout.pointer, layout.order, layout.neighbor, graph.source_pointer, graph.place,
         list(plan.codes), list(plan.columns), plan.has_self, True,
+        number=setting.number if table is not None else None,
     )  # fmt: skip

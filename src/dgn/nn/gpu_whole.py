@@ -13,6 +13,7 @@ from dgn.nn.arguments import check_edges
 from dgn.nn.aside import Beside, current_side, gather_beside, on
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
+from dgn.nn.edge_numbers import EdgeNumbers, Edges
 from dgn.nn.edges import EdgeTable
 from dgn.nn.linear import MessageLinear
 from dgn.nn.norm import BatchNorm
@@ -22,23 +23,21 @@ WIDEST = 256  # channels up to which a layer is one function: beyond, the librar
 MOST_KINDS = 64  # of edges, for the same
 
 
-def is_whole(
-    x: Tensor, conv: DGNConv, norm: BatchNorm | None, weights: Weights, edge_attr: Tensor | EdgeTable | None
-) -> bool:
+def is_whole(x: Tensor, conv: DGNConv, norm: BatchNorm | None, weights: Weights, edge_attr: Edges) -> bool:
     """Whether :func:`run_layer` applies: in training, with linear messages, a field that is not learned, few kinds."""
     learned = torch.is_grad_enabled() and any(part.requires_grad for part in weights)
-    if (
-        norm is None
-        or learned
-        or conv.gate is not None
-        or conv.plan.has_groups
-        or conv.backend not in ("auto", "triton")
-    ):
+    few = not isinstance(edge_attr, EdgeTable) or len(edge_attr.table) <= MOST_KINDS
+    fits = x.dim() == 2 and x.size(1) == conv.in_channels
+    return fits and few and not learned and may_be_whole(x, conv, norm)
+
+
+def may_be_whole(like: Tensor, conv: DGNConv, norm: BatchNorm | None) -> bool:
+    """Whether :func:`run_layer` applies to features of the type and device of ``like``, if the field allows it."""
+    if norm is None or conv.gate is not None or conv.plan.has_groups or conv.backend not in ("auto", "triton"):
         return False
     linear = conv.message is None or isinstance(conv.message, MessageLinear)
-    few = not isinstance(edge_attr, EdgeTable) or len(edge_attr.table) <= MOST_KINDS
     narrow = max(conv.in_channels, conv.out_channels) <= WIDEST
-    return linear and few and narrow and x.dim() == 2 and x.size(1) == conv.in_channels and is_fused(x, norm)
+    return linear and narrow and is_fused(like, norm)
 
 
 def run_layer(
@@ -46,7 +45,7 @@ def run_layer(
     conv: DGNConv,
     graph: Graph,
     weights: Weights,
-    edge_attr: Tensor | EdgeTable | None,
+    edge_attr: Edges,
     norm: BatchNorm,
     dropout: Dropout,
     size: Tensor | None = None,
@@ -58,12 +57,15 @@ def run_layer(
     from dgn.nn.gpu_layer import Setting, whole_layer
 
     check_edges(conv.edge_dim, edge_attr, graph)
-    beside, token, features, row = Beside(), None, None, None
+    beside, token, features, row, number = Beside(), None, None, None, None
     if isinstance(edge_attr, EdgeTable):
         edges = edge_attr.sort(graph)
         edges = edges.gather() if edges.beside is None or edges.token is None else edges
         assert edges.beside is not None
         beside, token, features, row = edges.beside, edges.token, edges.table.detach(), edges.row
+    elif isinstance(edge_attr, EdgeNumbers):
+        beside, token, features = edge_attr.beside, edge_attr.token, edge_attr.table.detach()
+        number = edge_attr.number
     elif edge_attr is not None:
         token, features = gather_beside(edge_attr, beside), edge_attr.detach()
     with on(beside.side):
@@ -74,6 +76,7 @@ def run_layer(
         weights,
         features,
         row,
+        number,
         None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
         conv.derivative == "authors",
         residual,

@@ -9,6 +9,7 @@ from dgn.nn.conv import DGNConv
 from dgn.nn.cpu_layer import End, is_whole, run_layer
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
+from dgn.nn.edge_numbers import EdgeNumbers, Edges
 from dgn.nn.edges import EdgeTable
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import reset
@@ -55,16 +56,17 @@ class DGNLayer(nn.Module):
         x: Tensor,
         graph: Graph,
         weights: Weights | None = None,
-        edge_attr: Tensor | EdgeTable | None = None,
+        edge_attr: Edges = None,
         size: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
+        if self.placement == "after" and gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
+            return self._on_gpu(x, graph, weights, edge_attr, size, real)
+        edge_attr = edge_attr.build() if isinstance(edge_attr, EdgeNumbers) else edge_attr
         if self.placement == "before":
             return self._before(x, graph, weights, edge_attr, size, real)
-        if gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
-            return self._on_gpu(x, graph, weights, edge_attr, size, real)
         if self.norm is not None and self.mix is None and is_whole(x, self.conv, self.norm, graph, weights, size, real):
             end = End(self.norm, size, self.residual)
             finished: Tensor = self.dropout(run_layer(x, self.conv, graph, weights, edge_attr, end))
@@ -96,7 +98,7 @@ class DGNLayer(nn.Module):
         x: Tensor,
         graph: Graph,
         weights: Weights,
-        edge_attr: Tensor | EdgeTable | None,
+        edge_attr: Edges,
         size: Tensor | None,
         real: Tensor | None,
     ) -> Tensor:

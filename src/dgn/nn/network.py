@@ -9,12 +9,13 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
+from dgn.nn import gpu_whole
 from dgn.nn.arguments import check_options
 from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import DropPath
+from dgn.nn.edge_numbers import EdgeNumbers, Edges, has_few_numbers
 from dgn.nn.edge_update import EdgeUpdate
-from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.feed_forward import FeedForward
 from dgn.nn.head import Head
@@ -186,7 +187,7 @@ class DGN(nn.Module):
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
         return all(layer.norm is not None and layer.conv.may_be_whole for layer in layers)
 
-    def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Tensor | EdgeTable | None:
+    def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
         if edge_attr is None or self.edge_dim is None:
             return None
@@ -194,7 +195,16 @@ class DGN(nn.Module):
             table = self.edge_encoder.as_table(edge_attr).sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
+        if isinstance(self.edge_encoder, nn.Linear) and self._reads_numbers(edge_attr, graph):
+            return EdgeNumbers.of(self.edge_encoder, edge_attr, graph)
         return edge_attr if self.edge_encoder is None else self.edge_encoder(edge_attr)
+
+    def _reads_numbers(self, edge_attr: Tensor, graph: Graph) -> bool:
+        """Whether edges have few numbers and all layers can put features together from them, each as one function."""
+        layers = [layer for layer in self.layers if isinstance(layer, DGNLayer) and layer.placement == "after"]
+        plain = len(layers) == len(self.layers) and self.learned is None and not self.edge_updates
+        whole = plain and all(gpu_whole.may_be_whole(edge_attr, layer.conv, layer.norm) for layer in layers)
+        return whole and has_few_numbers(self.edge_encoder, edge_attr, graph)
 
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""
@@ -225,6 +235,6 @@ def _filled(graph: Graph, like: Tensor, real: Tensor | None) -> Tensor:
 
 
 def _size_factor(graph: Graph, like: Tensor) -> Tensor:
-    """1 / sqrt(nodes of the graph) of each node, [N, 1]; [1, 1] for one graph."""
+    """1 / sqrt(nodes of the graph) of each node, [N, 1]: kernels read one for each."""
     factor = graph.graph_size(like.dtype).rsqrt()
-    return factor if graph.batch is None else factor[graph.batch]
+    return factor.repeat(graph.num_nodes, 1) if graph.batch is None else factor[graph.batch]
