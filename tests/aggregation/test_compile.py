@@ -55,7 +55,7 @@ def test_compiled_aggregation_is_the_same_at_every_size(backend):
 def test_compiled_convolution_is_the_same_at_every_size(backend, message):
     torch.manual_seed(0)
     scalers = ["identity", "attenuation"]
-    conv = DGNConv(4, 6, NAMES, scalers, message=message, backend=backend).double()
+    conv = DGNConv(4, 6, NAMES, scalers, 1.2, message, backend=backend).double()
     compiled = torch.compile(conv, fullgraph=True, dynamic=True, backend="aot_eager")
     for graph in (grid(3, 3), complete(5)):
         x, edge_index, field = inputs(graph)

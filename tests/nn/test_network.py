@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from dgn.aggregation import Plan
+from dgn.aggregation import Plan, average_log_degree
 from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder
 from dgn.testing import complete, grid, path, random_graph, star
 from dgn.transforms import AddDirections
@@ -14,8 +14,8 @@ SCALERS = ["identity", "amplification", "attenuation"]
 
 
 def zinc(hidden, aggregators, message, **options):
-    return DGN(CategoryEncoder((28,), hidden), hidden, 1, aggregators=aggregators, scalers=SCALERS, message=message,
-               **options)  # fmt: skip
+    return DGN(CategoryEncoder((28,), hidden), hidden, 1, aggregators=aggregators, scalers=SCALERS, delta=1.0,
+               message=message, **options)  # fmt: skip
 
 
 def zinc_bonds():
@@ -35,7 +35,7 @@ PUBLISHED = {
     "PATTERN tuned": (
         108_317,
         lambda: DGN(CategoryEncoder((3,), 47), 47, 2, aggregators=["mean", "av1", "dx1"], scalers=SCALERS,
-                    message="complex", readout="nodes"),
+                    delta=1.0, message="complex", readout="nodes"),
     ),
     "CIFAR10 tuned": (
         106_981,
@@ -235,3 +235,14 @@ def test_a_number_of_inputs_stands_for_a_linear_map():
     same = DGN(nn.Linear(5, 8), 8, num_layers=1, aggregators=["mean"])
     assert torch.equal(net.node_encoder.weight, same.node_encoder.weight)
     assert net.state_dict().keys() == same.state_dict().keys()
+
+
+def test_scalers_without_a_delta_are_refused_with_the_way_to_compute_it():
+    with pytest.raises(ValueError, match=r"delta: .* scalers identity, amplification, got None; pass delta=dgn.av"):
+        DGN(5, 8, aggregators=["mean"], scalers=["identity", "amplification"])
+
+
+def test_graphs_without_edges_can_be_learned_where_no_scaler_looks_at_degrees():
+    single = [Data(x=torch.ones(1, 5), edge_index=torch.zeros(2, 0, dtype=torch.long))]
+    net = DGN(5, 8, num_layers=1, aggregators=["mean"], delta=average_log_degree(single)).eval()
+    assert net(single[0]).isfinite().all()

@@ -100,4 +100,4 @@ def _layers(experiment: "Experiment") -> str:
 def _network(experiment: "Experiment") -> "DGN":
     from dgn.training.build import build_for_inputs, inputs_for
 
-    return build_for_inputs(experiment.network, inputs_for(experiment.data))
+    return build_for_inputs(experiment.network, inputs_for(experiment.data), delta=1.0)

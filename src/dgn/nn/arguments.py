@@ -12,27 +12,13 @@ from dgn.nn.edges import EdgeTable
 from dgn.nn.readout import READOUTS
 
 
-def check_arguments(
-    in_channels: int,
-    out_channels: int,
-    scalers: Sequence[str],
-    delta: float,
-    message: object,
-    edge_dim: int | None,
-    towers: int,
-) -> None:
+def check_arguments(in_channels: int, out_channels: int, message: object, edge_dim: int | None, towers: int) -> None:
     """Refuse what makes no convolution."""
     if in_channels < 1 or out_channels < 1:
         raise ValueError(
             f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; widths are not "
             "inferred from the first input"
         )
-    if isinstance(scalers, str) or not scalers:
-        raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
-    for scaler in scalers:
-        check_option("scaler", scaler, SCALERS)
-    if not delta > 0:
-        raise ValueError(f"delta: expected a number above 0, got {delta}; use dgn.average_log_degree(training_set)")
     if not isinstance(message, nn.Module):
         check_option("message", message, ("simple", "complex"))
     if edge_dim is not None and message == "simple":
@@ -42,6 +28,28 @@ def check_arguments(
             f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels} with "
             f"message='complex', got {towers} with message={message!r}; choose widths that are multiples of it"
         )
+
+
+def read_scalers(scalers: Sequence[str], delta: float | None) -> tuple[tuple[str, ...], float]:
+    """The names of the degree scalers, and what they divide by: 1 where none was given and no scaler asks for one.
+
+    Others have no good default: log(degree + 1) is 1.1 at a degree of 2 and 3.9 at one of 50.
+
+    >>> read_scalers(["identity"], None), read_scalers(["identity", "amplification"], 1.1)
+    ((('identity',), 1.0), (('identity', 'amplification'), 1.1))
+    """
+    if isinstance(scalers, str) or not scalers:
+        raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
+    for scaler in scalers:
+        check_option("scaler", scaler, SCALERS)
+    if set(scalers) == {"identity"}:
+        return tuple(scalers), 1.0 if delta is None else delta
+    if delta is None or not delta > 0:
+        raise ValueError(
+            f"delta: expected a number above 0, the mean of log(degree + 1) over the training nodes, for the scalers "
+            f"{', '.join(scalers)}, got {delta}; pass delta=dgn.average_log_degree(training_graphs)"
+        )
+    return tuple(scalers), delta
 
 
 def check_options(

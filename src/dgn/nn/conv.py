@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
-from dgn.nn.arguments import check_arguments, check_edges
+from dgn.nn.arguments import check_arguments, check_edges, read_scalers
 from dgn.nn.cpu_conv import LinearMaps, Setting, convolve, is_whole
 from dgn.nn.edges import EdgeTable
 from dgn.nn.gate import gate_messages
@@ -36,7 +36,8 @@ class DGNConv(nn.Module):
     Args:
         aggregators: names such as ``"mean"``, ``"max"``, ``"av1"``, ``"dx2-signed"`` (docs/aggregators.md).
         scalers: of ``"identity"``, ``"amplification"``, ``"attenuation"``.
-        delta: mean of log(degree + 1) over the training nodes (:func:`dgn.average_log_degree`).
+        delta: mean of log(degree + 1) over the training nodes (:func:`dgn.average_log_degree`), which scalers other
+            than identity need.
         message: ``"simple"``, ``"complex"``, or a module that maps ``[x_j, x_i, e_ji]`` to ``in_channels``.
         edge_dim: width of edge features, for complex messages.
         towers: split the channels into this many independent convolutions.
@@ -60,7 +61,7 @@ class DGNConv(nn.Module):
         out_channels: int,
         aggregators: Sequence[str] = ("mean", "dx1"),
         scalers: Sequence[str] = ("identity",),
-        delta: float = 1.0,
+        delta: float | None = None,
         message: Literal["simple", "complex"] | nn.Module = "simple",
         edge_dim: int | None = None,
         towers: int = 1,
@@ -69,12 +70,13 @@ class DGNConv(nn.Module):
         gate: bool = False,
     ) -> None:
         super().__init__()
-        check_arguments(in_channels, out_channels, scalers, delta, message, edge_dim, towers)
+        self.scalers, self.delta = read_scalers(scalers, delta)
+        check_arguments(in_channels, out_channels, message, edge_dim, towers)
         check_option("derivative", derivative, ("paper", "authors"))
         check_option("backend", backend, BACKENDS)
         self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
         self.plan = make_plan(aggregators)
-        self.scalers, self.delta, self.derivative, self.backend = tuple(scalers), delta, derivative, backend
+        self.derivative, self.backend = derivative, backend
         width = in_channels // towers
         self.message: nn.Module | None = None
         if isinstance(message, nn.Module):

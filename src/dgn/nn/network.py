@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
 from dgn.nn import gpu_whole
-from dgn.nn.arguments import check_options
+from dgn.nn.arguments import check_options, read_scalers
 from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import DropPath
@@ -70,7 +70,7 @@ class DGN(nn.Module):
         last: int | None = None,
         aggregators: Sequence[str] = ("mean", "dx1"),
         scalers: Sequence[str] = ("identity",),
-        delta: float = 1.0,
+        delta: float | None = None,
         message: Literal["simple", "complex"] | nn.Module = "simple",
         edge_encoder: nn.Module | None = None,
         edge_dim: int | None = None,
@@ -101,11 +101,11 @@ class DGN(nn.Module):
         self.positional = Linear(positional, hidden) if positional else None
         self.structure = structure
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
-        plan, self.delta = make_plan(aggregators), delta
+        plan, (scalers, self.delta) = make_plan(aggregators), read_scalers(scalers, delta)
         self.learned = LearnedDirections(plan, hidden, learned_directions) if learned_directions else None
         self.plan = plan if self.learned is None else self.learned.given
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
-        given = aggregators, scalers, delta, message, edge_dim, towers, derivative, backend, gate
+        given = aggregators, scalers, self.delta, message, edge_dim, towers, derivative, backend, gate
         around = dropout, batch_norm, residual, norm
         self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *given), *around))
         wide = widths if feed_forward else []

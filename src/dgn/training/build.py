@@ -77,8 +77,8 @@ def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float)
     return build_for_inputs(settings, Inputs.of(benchmark), delta)
 
 
-def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float = 1.0) -> DGN:
-    """The network of an experiment for a inputs.
+def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | None = None) -> DGN:
+    """The network of an experiment for what is known of its graphs; scalers need ``delta``, as in :class:`DGN`.
 
     >>> network = build_for_inputs(NetworkSettings(hidden=8, aggregators=("mean",)), known_inputs("zinc"))
     >>> network.node_encoder, network.head[-1].out_features
