@@ -41,6 +41,17 @@ def test_a_terminal_gets_a_row_for_each_seed(monkeypatch: pytest.MonkeyPatch) ->
     assert "at most" not in shown
 
 
+def test_rows_of_an_earlier_training_are_not_shown_beside_those_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgn.cli.display.REFRESH", 0.0)
+    text = io.StringIO()
+    with Display(Console(file=text, width=120, force_terminal=True), "mae", early=False) as display:
+        display.update(report(100, seed=0))
+        display.say("settings 2 of 3: hidden 56")
+        display.update(report(1, seed=2))
+        assert "settings 2 of 3: hidden 56" in text.getvalue()
+        assert "100/100" not in text.getvalue().partition("settings 2 of 3")[2]
+
+
 def test_a_terminal_is_not_redrawn_for_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dgn.cli.display.REFRESH", 1e9)
     text = io.StringIO()

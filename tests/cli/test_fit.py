@@ -143,4 +143,4 @@ def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -
     assert "differs in data.dataset" in other.output
     resumed = dgn("fit", write("t.csv", chains()), *QUICK, "--epochs", "3")
     assert resumed.exit_code == 0, resumed.output
-    assert "seed 0: going on after epoch" in resumed.output
+    assert "seed 0: begins anew" in resumed.output

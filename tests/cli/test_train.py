@@ -151,4 +151,4 @@ def test_the_real_loop_goes_on_with_more_seeds(small: Any, monkeypatch: pytest.M
     resumed = small("--seeds", "1,2")
     assert resumed.exit_code == 0, resumed.output
     assert "digits/dx in here: resuming: seed 1; new: seed 2" in resumed.output
-    assert "seed 1: going on after epoch 0" in resumed.output
+    assert "seed 1: begins anew, for it was stopped before an epoch was saved" in resumed.output

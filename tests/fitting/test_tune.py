@@ -52,15 +52,16 @@ def test_a_stopped_search_goes_on_and_takes_the_best(
     second = told[-1]
     told.clear()
     fitted = search(table, tmp_path / "model" / "training", told.append)
-    assert told[0] == second
+    assert told[:2] == ["1 of 3 settings were tried before", second]
     rows = fitted.model.facts["search"]
     assert sorted(row["trial"] for row in rows) == [0, 1, 2]
     scores = [row["val mae"] for row in rows]
     assert scores == sorted(scores)
     assert fitted.model.experiment.network.hidden == rows[0]["network.hidden"]
-    assert (
-        sum("going on after epoch 1" in line for line in told) == 2
-    )  # networks of the best trial are not trained again
+    # Networks of the best settings are not trained again.
+    assert told[-2:] == [f"seed {seed}: was trained before (1 epoch)" for seed in (0, 1)]
+    assert told[-3].startswith("chosen by the validation molecules: hidden ")
+    assert not any("going on" in line for line in told)
     write_folder(fitted, tmp_path / "model", "table", ())
     assert len((tmp_path / "model" / "search.csv").read_text().splitlines()) == 4
     card = (tmp_path / "model" / "README.md").read_text()

@@ -161,7 +161,7 @@ def test_a_finished_run_is_only_scored_again_and_one_may_start_anew(tmp_path):
     (again,) = train(experiment, make_benchmark(), [0], tmp_path, "cpu", reports.append, on_resume=said.append)
     assert again == first
     assert not reports
-    assert said == ["seed 0: going on after epoch 3, to the bit as without the interruption"]
+    assert said == ["seed 0: was trained before (3 epochs)"]
     train(experiment, make_benchmark(), [0], tmp_path, "cpu", reports.append, resume=False)
     assert [report.epoch for report in reports] == [1, 2, 3]
 

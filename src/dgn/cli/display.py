@@ -56,7 +56,10 @@ class Display:
             self.console.print(", ".join(f"{name} {value}" for name, value in told.items()), soft_wrap=True)
 
     def say(self, message: str) -> None:
-        """A line above the table."""
+        """A line above the table. It comes between trainings: the rows of the one before are not those of the next."""
+        self.latest.clear()
+        if self.live is not None:
+            self.live.update("", refresh=True)
         self.console.print(message, soft_wrap=True, highlight=False, markup=False)
 
     def render(self) -> Table:

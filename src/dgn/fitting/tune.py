@@ -54,6 +54,9 @@ def choose_settings(
     space = read_space({"settings": SETTINGS})
     search = Search(folder, experiment, space, experiment.training.seeds[:SEEDS], experiment.training.seeds[0])
     search.study.enqueue_trial(present_values(experiment, space), skip_if_exists=True)
+    before = len(search.ended())
+    if before:
+        say(f"{before} of {trials} settings were tried before")
     while (trial := search.next(trials)) is not None:
         say(f"settings {trial.number + 1} of {trials}: {describe(trial.values)}")
         score = _score(search, trial, benchmark, device, on_epoch, say)

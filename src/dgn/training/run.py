@@ -150,21 +150,21 @@ class Run:
         self.history, self.best_score = state["history"], state["best_score"]
         self.steps, self.seconds = state["steps"], state["seconds"]
         self.devices = state.get("devices", [state["machine"]["device"]])
+        say(f"seed {self.member.seed}: {self._tell_resumed(state['machine'])}")
+
+    def _tell_resumed(self, before: dict[str, Any]) -> str:
+        """What is left to do after a checkpoint of the machine ``before``."""
+        schedule = self.member.schedule
+        if schedule.stopped:
+            return f"was trained before ({schedule.epoch} epoch{'s' * (schedule.epoch != 1)})"
+        if not schedule.epoch:
+            return "begins anew, for it was stopped before an epoch was saved"
         here = machine(self.member.device)
-        other = [
-            f"{key} {state['machine'].get(key)} -> {value}"
-            for key, value in here.items()
-            if state["machine"].get(key) != value
-        ]
-        exact = (
-            "to the bit as without the interruption"
-            if not other and self.member.device.type == "cpu"
-            else (
-                "not to the bit as without the interruption: "
-                + (", ".join(other) or "sums on a GPU have no fixed order")
-            )
-        )
-        say(f"seed {self.member.seed}: going on after epoch {self.member.schedule.epoch}, {exact}")
+        other = [f"{key} {before.get(key)} -> {value}" for key, value in here.items() if before.get(key) != value]
+        if not other and self.member.device.type == "cpu":
+            return f"going on after epoch {schedule.epoch}, to the bit as without the interruption"
+        why = ", ".join(other) or "sums on a GPU have no fixed order"
+        return f"going on after epoch {schedule.epoch}, not to the bit as without the interruption: {why}"
 
     def _score(self, scores: Scores) -> float:
         """The main metric, turned so that more is better."""
