@@ -110,6 +110,34 @@ def test_errors_are_one_line(dgn: Any, rows: list[str], header: str, options: tu
     assert not Path("t-model").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("predict", "--out", "o.xlsx"), "ends in .csv or .csv.gz, got 'o.xlsx'"),
+        (("predict", "--out", "folder.csv"), "expected a file, got the folder folder.csv"),
+        (("predict", "--out", "file/o.csv"), "expected a folder that can be written to, got"),
+        (("predict", "--out", "o.csv", "--interval", "90"), "expected a level between 0 and 1, got 90.0"),
+        (("predict", "--out", "o.csv", "--device", "gpu"), "expected one of 'auto', 'cpu', 'cuda', got 'gpu'"),
+        (("fit", "--device", "gpu"), "expected one of 'auto', 'cpu', 'cuda', got 'gpu'"),
+        (("fit", "--task", "regresion"), "did you mean 'regression'"),
+        (("fit", "--test", "0.9"), "expected a share from 0 to 0.8, got 0.9"),
+    ],
+)
+def test_options_are_checked_before_anything_is_read(dgn: Any, options: tuple[str, ...], message: str) -> None:
+    Path("folder.csv").mkdir()
+    Path("file").touch()
+    verb, *rest = options
+    failed = dgn(verb, *(["no-model"] if verb == "predict" else []), "no-table.csv", *rest)
+    assert failed.exit_code == 1
+    assert message in failed.output
+    assert sorted(path.name for path in Path().iterdir()) == ["file", "folder.csv"]
+
+
+def test_a_column_is_looked_for_before_the_model_is_read(dgn: Any) -> None:
+    failed = dgn("predict", "no-model", write("t.csv", chains()), "--out", "o.csv", "--smiles", "smile")
+    assert "did you mean 'smiles'" in failed.output
+
+
 def test_an_empty_file_and_no_file(dgn: Any) -> None:
     Path("empty.csv").touch()
     assert "is the file empty?" in dgn("fit", "empty.csv").output

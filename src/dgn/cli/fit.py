@@ -54,6 +54,7 @@ def command(
     from dgn.fitting.table import open_table
 
     console, options = make_console(), FitOptions(members, epochs, seed, device, search)
+    check_settings(task, test, search, device)
     opened = open_table(table)
     name = table.name.split(".")[0]
     out = out or Path(f"{name}-model")
@@ -71,6 +72,21 @@ def command(
         raise typer.Exit(STOPPED) from None
     write_folder(fitted, out, name, data.problems)
     say_model(console, fitted, out)
+
+
+def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:
+    """Refuse at once what would be refused after the table was read."""
+    from dgn.fitting.columns import TASKS
+    from dgn.fitting.split import check_share
+    from dgn.graph.checks import check_option, check_package
+    from dgn.training.devices import choose_device
+
+    if task is not None:
+        check_option("task", task, TASKS)
+    check_share(test)
+    choose_device(device)
+    if search:
+        check_package("search", "optuna")
 
 
 def split_column(table: "Table", split: str | None, needed: set[int]) -> str | None:

@@ -1,6 +1,7 @@
 """``dgn predict``: what a model says of a table of molecules."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,18 +32,23 @@ def command(
     """
     from dgn.data.progress import progress_bar
     from dgn.fitting.model import load_model
-    from dgn.fitting.predict import PredictOptions, predict_table
+    from dgn.fitting.predict import PredictOptions, check_output, predict_table
     from dgn.fitting.table import open_table
+    from dgn.training.devices import choose_device
 
-    opened, loaded = open_table(table), load_model(model, device)
-    if out.exists() and out.samefile(table):
-        raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
+    options = PredictOptions(smiles, interval, workers or 0)
+    check_output(out, table)
+    choose_device(device)
+    opened = open_table(table)
+    if smiles is not None:
+        opened.place(smiles)
+    loaded = load_model(model, device)
     size = table.stat().st_size * (4 if table.suffix in (".gz", ".parquet") else 1)
     if workers is None:
-        workers = min(MOST, os.cpu_count() or 1) if size > LARGE else 0
+        options = replace(options, workers=min(MOST, os.cpu_count() or 1) if size > LARGE else 0)
     total = 0 if quiet else sum(1 for _ in opened.rows())
     with progress_bar("predicting", total, "molecules", not quiet) as advance:
-        found = predict_table(loaded, opened, out, PredictOptions(smiles, interval, workers), advance)
+        found = predict_table(loaded, opened, out, options, advance)
     console = make_console()
     if found.smiles not in (smiles, loaded.smiles):
         console.print(f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here", highlight=False)

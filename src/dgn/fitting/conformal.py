@@ -29,8 +29,7 @@ def half_width(scores: Tensor, level: float, spread: Tensor, floor: Tensor) -> T
     >>> half_width(torch.arange(1.0, 10)[:, None], 0.9, torch.ones(1, 1), torch.zeros(1)).tolist()
     [[9.0]]
     """
-    if not 0 < level < 1:
-        raise ValueError(f"interval: expected a level between 0 and 1, got {level}; for example 0.9")
+    check_level(level)
     known = (~scores.isnan()).sum(dim=0)
     rank = [math.ceil((count + 1) * level - 1e-9) for count in known.tolist()]
     found = [
@@ -38,3 +37,9 @@ def half_width(scores: Tensor, level: float, spread: Tensor, floor: Tensor) -> T
         for column, place in enumerate(rank)
     ]
     return (spread + floor) * torch.tensor(found, dtype=spread.dtype)
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no level of an interval."""
+    if not 0 < level < 1:
+        raise ValueError(f"interval: expected a level between 0 and 1, got {level}; for example 0.9")

@@ -1,5 +1,6 @@
 """Predictions for a table of any size: row by row in order, all columns kept, unreadable rows marked."""
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from dgn.data.local import torch_threads
 from dgn.fitting.columns import find_smiles
+from dgn.fitting.conformal import check_level
 from dgn.fitting.ensemble import Answer, ask_chunks
 from dgn.fitting.featurize import CHUNK
 from dgn.fitting.model import Model, Prediction
@@ -30,6 +32,9 @@ class PredictOptions:
     smiles: str | None = None
     interval: float = 0.9
     workers: int = 0
+
+    def __post_init__(self) -> None:
+        check_level(self.interval)
 
 
 class Predicted(NamedTuple):
@@ -63,6 +68,7 @@ def predict_table(
     ``_probability`` and ``_spread``. The column ``problem`` says why a row has none.
     """
     options = options or PredictOptions()
+    check_output(out, table.path)
     added = new_columns(model)
     clash = [name for name in added if name in table.columns]
     if clash:
@@ -118,12 +124,23 @@ def spell(model: Model, prediction: Prediction, level: float) -> list[list[str]]
     return [["" if abs(v) == float("inf") or v != v else f"{v:.6g}" for v in row] for row in values.tolist()]
 
 
+def check_output(out: Path, table: Path) -> None:
+    """Refuse a file that cannot be written, or that is the table itself, before any work; folders may be missing."""
+    if not out.name.lower().endswith((".csv", ".csv.gz")):
+        raise ValueError(f"out: expected a name that ends in .csv or .csv.gz, got {out.name!r}; change it")
+    if out.is_dir():
+        raise ValueError(f"out: expected a file, got the folder {out}; name a file in it")
+    if out.exists() and table.exists() and out.samefile(table):
+        raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ValueError(f"out: expected a folder that can be written to, got {above}; choose another for {out.name}")
+
+
 def open_output(path: Path, name: str) -> IO[str]:
     """A text file to write, packed where its final name says so; bytes that were no UTF-8 are written back."""
     import gzip
 
-    if not name.lower().endswith((".csv", ".csv.gz")):
-        raise ValueError(f"out: expected a name that ends in .csv or .csv.gz, got {name!r}; change it")
     opened = gzip.open if name.lower().endswith(".gz") else open
     return opened(path, "wt", encoding="utf-8", errors="surrogateescape", newline="")
 

@@ -35,8 +35,7 @@ def split_molecules(
     said. Spellings and copies of a molecule stay together. ``test`` is the share that is held out for the scores, a
     tenth if it is not given; with 0 every molecule is learned from or validated with.
     """
-    if test is not None and not 0 <= test <= MOST:
-        raise ValueError(f"test: expected a share from 0 to {MOST}, got {test}; for example 0.1")
+    check_share(test)
     if molecules.part is not None:
         return _given(molecules, task, seed, test)
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
@@ -56,6 +55,12 @@ def split_molecules(
     if wrong:
         raise ValueError(f"split: expected something of each class in every part, got {wrong}; give more molecules")
     return Split(part, "random", (note,) if note else ())
+
+
+def check_share(test: float | None) -> None:
+    """Refuse to hold out what is no share, or nearly everything."""
+    if test is not None and not 0 <= test <= MOST:
+        raise ValueError(f"test: expected a share from 0 to {MOST}, got {test}; for example 0.1")
 
 
 def at_random(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
