@@ -194,3 +194,21 @@ def test_a_single_atom_has_no_direction_to_turn(page: Any) -> None:
     state = page.execute_script(LOOK)["state"]
     assert state["result"] == [0]
     assert page.execute_script("return document.getElementById('angle').disabled")
+
+
+def test_a_sentence_stands_in_the_place_of_empty_pictures(page: Any) -> None:
+    shown = "return [...document.querySelectorAll('section, details, .pair')].filter((p) => p.checkVisibility()).length"
+    enabled = "return [...document.querySelectorAll('#controls input, #controls select')].filter((c) => !c.disabled)"
+    summary, whole = page.find_element("id", "summary"), page.execute_script(shown)
+    page.execute_script(SET, "graph", "3")
+    assert summary.text == "O: no two atoms are joined, so there is no direction, no field and no weight."
+    assert page.find_element("id", "field-title").text == "The graph"
+    assert page.execute_script(shown) == 1
+    assert [control.get_attribute("id") for control in page.execute_script(enabled)] == ["graph"]
+    page.find_element("css selector", "#field .node").click()
+    page.find_element("id", "reset").click()
+    assert page.find_elements("css selector", "#field [role='button']") == []
+    page.execute_script(SET, "graph", "0")
+    assert page.execute_script(shown) == whole > 1
+    assert page.find_element("id", "field-title").text == "Potential, field and weights of av1"
+    assert not page.execute_script("return document.getElementById('angle').disabled")

@@ -2,7 +2,7 @@
 "use strict";
 
 const Draw = (() => {
-  const BOND = 96, RADIUS = 18, MARGIN = 34, MOST_NUMBERS = 60;
+  const BOND = 96, RADIUS = 18, MARGIN = 34, NARROWEST = 190, MOST_NUMBERS = 60;
 
   function make(name, attributes, ...children) {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -28,10 +28,11 @@ const Draw = (() => {
 
   function fit(svg, place) {
     const xs = place.map(([x]) => x), ys = place.map(([, y]) => y);
-    const left = Math.min(...xs) - MARGIN, top = Math.min(...ys) - MARGIN;
-    const width = Math.max(...xs) - left + MARGIN, height = Math.max(...ys) - top + MARGIN;
+    const middle = (Math.min(...xs) + Math.max(...xs)) / 2, top = Math.min(...ys) - MARGIN;
+    const width = Math.max(Math.max(...xs) - Math.min(...xs) + 2 * MARGIN, NARROWEST); // or one node would fill the card
+    const height = Math.max(...ys) - top + MARGIN, left = middle - width / 2;
     svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
-    svg.style.maxWidth = `${Math.max(width * 1.15, 220)}px`;
+    svg.style.maxWidth = `${width * 1.15}px`;
     svg.style.minWidth = `${Math.min(width * 0.62, 900)}px`;
   }
 

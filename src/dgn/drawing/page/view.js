@@ -10,6 +10,7 @@ const Page = (() => {
   let announced = 0;
 
   const scene = () => scenes[Number(get("graph").value) || 0];
+  const bare = () => scene().lines.length === 0; // no two nodes are joined: there is no direction
   const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
   function options(id, entries) {
@@ -40,7 +41,7 @@ const Page = (() => {
   // What depends on the graph: its directions, nodes and signals.
   function choose() {
     const { labels, notes, signals, word } = scene();
-    options("direction", notes.map((note, k) => [k + 1, `${k + 1}: \u03bb = ${note}`]));
+    options("direction", notes.map((note, k) => [k + 1, bare() ? "none" : `${k + 1}: \u03bb = ${note}`]));
     options("node", labels.map((label, i) => [i, label]));
     options("signal", [["one", `1 at one ${word}, 0 elsewhere`], ...Object.keys(signals).map((name) => [name, name])]);
     get("node-word").textContent = capital(word);
@@ -49,6 +50,9 @@ const Page = (() => {
 
   function enable(asked) {
     const { word } = scene();
+    controls.filter((id) => id !== "graph").forEach((id) => { get(id).disabled = bare(); });
+    get("angle-help").textContent = "";
+    if (bare()) return;
     get("temperature").disabled = asked.hardening !== "soft";
     get("angle").disabled = !asked.partner;
     get("angle-help").textContent = asked.partner
@@ -82,14 +86,20 @@ const Page = (() => {
       row([`${labels[target[e]]} reads ${labels[j]}`, show(found.field[e]), show(found.edge[e])])));
   }
 
+  // What has a meaning only where nodes are joined gives way to a sentence.
+  function drawBare() {
+    const { name, word, potential } = scene();
+    Draw.graph(get("field"), scene(), potential[0], null, false);
+    clearTimeout(announced);
+    get("summary").textContent = `${name}: no two ${word}s are joined, so there is no direction, no field and no weight.`;
+  }
+
   const range = (values) => `${Draw.number(Math.min(...values))} to ${Draw.number(Math.max(...values))}`;
 
   function summary(found, x) {
     const { name, labels, notes, source, target } = scene();
     const most = found.edge.reduce((best, weight, e) => (Math.abs(weight) > Math.abs(found.edge[best]) ? e : best), 0);
-    const read = found.edge.length
-      ? `The largest weight is ${Draw.number(found.edge[most])}: ${labels[target[most]]} reads ${labels[source[most]]}.`
-      : "There is no edge, so all weights are 0.";
+    const read = `The largest weight is ${Draw.number(found.edge[most])}: ${labels[target[most]]} reads ${labels[source[most]]}.`;
     const top = found.result.reduce((best, value, i) => (Math.abs(value) > Math.abs(found.result[best]) ? i : best), 0);
     const note = notes[Number(get("direction").value) - 1];
     return `${name}, aggregator ${found.name}, \u03bb = ${note}. ${read} `
@@ -117,6 +127,10 @@ const Page = (() => {
     const numbers = get("numbers").checked && scene().labels.length <= Draw.MOST_NUMBERS;
     const found = state(), x = found.signal;
     enable(found.settings);
+    document.querySelectorAll(".joined").forEach((part) => { part.hidden = bare(); });
+    document.querySelectorAll(".alone").forEach((part) => { part.hidden = !bare(); });
+    get("field").setAttribute("aria-describedby", bare() ? "summary" : "hint legend");
+    if (bare()) return drawBare();
     Draw.graph(get("field"), scene(), scene().potential[found.settings.direction - 1], found, numbers);
     Draw.graph(get("before"), scene(), x, null, numbers);
     Draw.graph(get("after"), scene(), found.result, null, numbers);
@@ -132,6 +146,7 @@ const Page = (() => {
   }
 
   function pick(i) {
+    if (bare()) return;
     get("signal").value = "one";
     get("node").value = String(i);
     draw();
