@@ -24,8 +24,9 @@ def test_an_experiment_is_described_without_its_data(dgn: Any, monkeypatch: pyte
     for part in ("94,995", "0.219 ± 0.010", "network.towers, network.hidden", "5 towers", "mean, dx1, max, min"):
         assert part in shown
     assert "DGNConv(75, 75" in shown
-    assert "delta from the training graphs" in shown
-    assert "delta=" not in shown
+    assert "delta=1" in shown
+    assert "delta is 1 here because the graphs are not read; training takes the mean of log(degree + 1)" in shown
+    assert "delta" not in dgn("info", "molhiv/tuned").output
     assert "98,035 (paper: 98,035)" in dgn("info", "zinc/tuned").output
     assert "2 potential(s) added to the input" in dgn("info", "zinc/simple/mean-pos1-pos2").output
     assert "coordinates" in dgn("info", "cifar10/tuned").output

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dgn.reports.tables import Table
     from dgn.training.experiment import Experiment
 
+UNKNOWN = 1.0  # stands for the delta of scalers, which the training graphs decide
+
 
 def command(
     experiment: Annotated[str | None, typer.Argument(help="A name or a YAML file; nothing: list all names.")] = None,
@@ -28,9 +30,14 @@ def command(
         return
     one = load_experiment(experiment, change or ())
     print_table(console, describe(one))
-    # What the scalers divide by is computed when the graphs are there.
-    network = str(_network(one)).replace("delta=1", "delta from the training graphs")
-    console.print(network, highlight=False, markup=False, soft_wrap=True)
+    console.print(str(_network(one)), highlight=False, markup=False, soft_wrap=True)
+    if set(one.network.scalers) != {"identity"}:
+        console.print(
+            f"delta is {UNKNOWN:g} here because the graphs are not read; training takes the mean of log(degree + 1) "
+            "over the nodes of the training graphs",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def list_experiments() -> "Table":
@@ -100,4 +107,4 @@ def _layers(experiment: "Experiment") -> str:
 def _network(experiment: "Experiment") -> "DGN":
     from dgn.training.build import build_for_inputs, inputs_for
 
-    return build_for_inputs(experiment.network, inputs_for(experiment.data), delta=1.0)
+    return build_for_inputs(experiment.network, inputs_for(experiment.data), UNKNOWN)
