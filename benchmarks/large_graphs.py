@@ -8,13 +8,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from multiprocessing import TimeoutError as TooLong
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
+from costs import LIMIT, Cost, apart, measured
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import cg, lobpcg
 
@@ -26,29 +25,8 @@ from dgn.spectral.sparse import solve_sparse
 from dgn.testing import collaboration, grid
 
 K = 6
-PEER_SECONDS = 900
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "large_graphs.png"
 Edges = tuple[torch.Tensor, int]
-
-
-class Cost(NamedTuple):
-    seconds: float
-    processor: float  # seconds of all threads together
-    megabytes: float  # peak beyond what was there before
-    result: Any
-
-
-def measured(function: Callable[[], Any]) -> Cost:
-    before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
-    start, processor = time.perf_counter(), time.process_time()
-    result = function()
-    return Cost(time.perf_counter() - start, time.process_time() - processor, _memory("VmHWM") - before, result)
-
-
-def _memory(field: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
 def stored(path: Path) -> Edges:
@@ -107,15 +85,6 @@ def mine(edges: torch.Tensor, n: int, repeats: int) -> tuple[float, float, float
     return best.seconds, best.processor, max(one.megabytes for one in costs), found
 
 
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call in a process of its own, whose memory is only what it needs; None if it takes too long."""
-    with get_context("spawn").Pool(1) as pool:
-        try:
-            return pool.apply_async(function, arguments).get(PEER_SECONDS)
-        except TooLong:
-            return None
-
-
 def compare(name: str, edges: torch.Tensor, n: int) -> None:
     matrix = largest_component(edges, n)
     print(f"\n{name}: {n} nodes, {edges.size(1)} edges; largest component {matrix.shape[0]}, {matrix.nnz // 2}")
@@ -125,7 +94,7 @@ def compare(name: str, edges: torch.Tensor, n: int) -> None:
     print(f"| dgn.directions, all components, best of 3 | {row}", flush=True)
     peer = apart(theirs, matrix)
     if peer is None:
-        print(f"| scipy lobpcg + pyamg | not done in {PEER_SECONDS} | | | |")
+        print(f"| scipy lobpcg + pyamg | not done in {LIMIT} | | | |")
         return
     print(f"| scipy lobpcg + pyamg | {peer[0]:.1f} + {peer[1]:.1f} | {peer[3]:.1f} | | {peer[2]:.0e} |")
     print(

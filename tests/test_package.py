@@ -10,6 +10,9 @@ import pytest
 import dgn
 
 SOURCES = sorted(Path(dgn.__file__).parent.rglob("*.py"))
+SCRIPTS = sorted(
+    path for folder in ("benchmarks", "examples") for path in (Path(__file__).parents[1] / folder).glob("*.py")
+)
 OPTIONAL = ("matplotlib", "numba", "sklearn", "torch_geometric", "triton")
 
 
@@ -37,7 +40,7 @@ def test_every_public_name_exists() -> None:
     assert all(hasattr(dgn, name) for name in dgn.__all__)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(Path(dgn.__file__).parent)))
+@pytest.mark.parametrize("path", [*SOURCES, *SCRIPTS], ids=lambda path: "/".join(path.parts[-3:]))
 def test_modules_and_functions_stay_small(path: Path) -> None:
     text = path.read_text()
     assert text.count("\n") <= 250
