@@ -117,8 +117,8 @@ def test_errors_are_one_line(dgn: Any, rows: list[str], header: str, options: tu
         (("predict", "--out", "folder.csv"), "expected a file, got the folder folder.csv"),
         (("predict", "--out", "file/o.csv"), "expected a folder that can be written to, got"),
         (("predict", "--out", "o.csv", "--interval", "90"), "expected a level between 0 and 1, got 90.0"),
-        (("predict", "--out", "o.csv", "--device", "gpu"), "expected one of 'auto', 'cpu', 'cuda', got 'gpu'"),
-        (("fit", "--device", "gpu"), "expected one of 'auto', 'cpu', 'cuda', got 'gpu'"),
+        (("predict", "--out", "o.csv", "--device", "gpu"), "expected auto, cpu, cuda or cuda:0, got 'gpu'; cuda is"),
+        (("fit", "--device", "gpu"), "expected auto, cpu, cuda or cuda:0, got 'gpu'; cuda is"),
         (("fit", "--task", "regresion"), "did you mean 'regression'"),
         (("fit", "--test", "0.9"), "expected a share from 0 to 0.8, got 0.9"),
     ],
@@ -142,7 +142,7 @@ def test_an_empty_file_and_no_file(dgn: Any) -> None:
     Path("empty.csv").touch()
     assert "is the file empty?" in dgn("fit", "empty.csv").output
     assert "found no file" in dgn("fit", "none.csv").output
-    assert "run dgn fit" in dgn("predict", "none", write("t.csv", chains()), "--out", "o.csv").output
+    assert "'dgn fit' writes one" in dgn("predict", "none", write("t.csv", chains()), "--out", "o.csv").output
 
 
 def test_without_rdkit_the_command_to_install_it_is_named(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -28,3 +29,12 @@ def test_the_policy_is_set_before_pytorch_is_loaded() -> None:
 def test_python_m_dgn_is_the_command_line() -> None:
     done = subprocess.run([sys.executable, "-m", "dgn", "--help"], capture_output=True, text=True, check=True)
     assert "reproduce" in done.stdout
+
+
+def test_help_says_where_to_begin_and_breaks_lines_by_the_terminal(dgn: Any) -> None:
+    assert "dgn fit TABLE, then dgn predict" in dgn("--help").output
+    for verb in ("fit", "predict", "draw", "train"):
+        assert f"For example: dgn {verb} " in dgn(verb, "--help").output
+    # On 160 columns the line goes on behind the end of the first line of the docstring.
+    (line,) = (line for line in dgn("predict", "--help").output.splitlines() if "a conformal interval" in line)
+    assert "Rows that cannot be read" in line

@@ -112,5 +112,5 @@ def test_folders_that_are_taken_or_empty(fitted: tuple[Fitted, Path], tmp_path: 
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(ValueError, match=r"with thesis\.txt in it"):
         check_free(tmp_path)
-    with pytest.raises(FileNotFoundError, match="run dgn fit"):
+    with pytest.raises(FileNotFoundError, match="'dgn fit' writes one"):
         load_model(tmp_path)

@@ -65,8 +65,10 @@ def test_columns_that_are_not_there_are_refused(make_table: Callable[..., Path])
     table = open_table(make_table(PLAIN))
     with pytest.raises(ValueError, match="did you mean 'smiles'"):
         read_table(table, smiles="smile")
-    with pytest.raises(ValueError, match="expected different ones"):
+    with pytest.raises(ValueError, match=r"expected different ones .* got 'y' twice; name another"):
         read_table(table, targets=["y"], split="y")
+    with pytest.raises(ValueError, match=r"smiles: expected SMILES in column 'y', got .* name another with --smiles"):
+        read_table(table, smiles="y")
 
 
 def test_many_lines_are_cut_short() -> None:

@@ -65,7 +65,7 @@ def test_parquet(tmp_path: Path) -> None:
         ("t.csv", "", "is the file empty"),
         ("t.csv", "smiles,y\n", "got a header alone"),
         ("t.csv", "smiles,y,y\nC,1,2\n", "'y' more than once"),
-        ("t.xlsx", "smiles\nC\n", "rename it"),
+        ("t.xlsx", "smiles\nC\n", "got '.xlsx'; save it as .csv"),
         ("t.csv", 'smiles,y\n"C' + "C" * (1 << 21), "quote that is not closed"),
     ],
 )

@@ -39,7 +39,7 @@ def test_numbers_go_with_cuda(device):
 
 
 def test_unknown_devices_are_refused():
-    with pytest.raises(ValueError, match="did you mean 'cuda'"):
+    with pytest.raises(ValueError, match="got 'cudo'; cuda is the GPU, and auto takes it"):
         make_fabric("cudo")
 
 

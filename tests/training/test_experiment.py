@@ -166,6 +166,10 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path: Path, text: str, message
 def test_unknown_names_are_refused_and_the_nearest_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="did you mean 'zinc/tuned'"):
         load_experiment("zinc/tunned")
+    with pytest.raises(ValueError, match="got 'zinc'; did you mean 'zinc/tuned'"):
+        load_experiment("zinc")
+    with pytest.raises(ValueError, match=r"got 'molecules.csv'; 'dgn fit' takes tables"):
+        load_experiment("molecules.csv")
     with pytest.raises(ValueError, match="'dgn info' lists them"):
         load_experiment("nothing like it")
     with pytest.raises(FileNotFoundError, match=r"none.yaml: expected a YAML file"):

@@ -7,6 +7,7 @@ verb without loading PyTorch.
 
 import os
 from importlib import import_module
+from inspect import getdoc
 
 import typer
 
@@ -14,6 +15,10 @@ from dgn.cli.errors import Verbs
 
 # In the order of the help.
 VERBS = ("fit", "predict", "draw", "train", "info", "reproduce", "search", "results", "directions")
+HELP = """Directional graph networks.
+
+With a table of molecules: dgn fit TABLE, then dgn predict. Without data: dgn train, which learns handwritten digits. A
+first picture: dgn draw CCO --out ethanol.svg"""
 
 
 def make_app() -> typer.Typer:
@@ -21,15 +26,25 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         name="dgn",
         cls=Verbs,
-        help="Directional graph networks.",
+        help=unwrap(HELP),
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
     for verb in VERBS:
-        app.command(verb)(import_module(f"dgn.cli.{verb}").command)
+        command = import_module(f"dgn.cli.{verb}").command
+        app.command(verb, help=unwrap(getdoc(command) or ""))(command)
     return app
+
+
+def unwrap(text: str) -> str:
+    r"""Paragraphs in one line each: a terminal breaks them by its own width.
+
+    >>> unwrap("One\ntwo.\n\nThree.")
+    'One two.\n\nThree.'
+    """
+    return "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ def command(
     given: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
-            help="SMILES, or files: .graphml, or many graphs (.safetensors, .npz, .parquet, .pt) with --graph.",
+            metavar="INPUT",
+            help="SMILES (in quotes), or a file: .graphml; with many graphs .safetensors, .npz, .parquet or .pt.",
         ),
     ],
     out: Annotated[
@@ -28,7 +28,7 @@ def command(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Number of directions.", min=1)] = 2,
     normalization: Annotated[
-        Laplacian, typer.Option(help="L = D - A (none), D^-1 L (rw), D^-1/2 L D^-1/2 (sym).")
+        Laplacian, typer.Option(help="Laplacian: L = D - A (none), D^-1 L (rw), D^-1/2 L D^-1/2 (sym).")
     ] = Laplacian.none,
     graph: Annotated[
         int | None, typer.Option(help="Which graph of a file of many, from 0.", min=0, show_default="the first")
@@ -46,6 +46,8 @@ def command(
     With --html the field can be turned, distorted and hardened, and its effect on a signal be seen.
 
     With --model the picture shows instead what raised and what lowered a prediction for the molecule.
+
+    For example: dgn draw "CC(=O)O" --out acid.svg --html acid.html
     """
     from dgn.drawing.page import write_page
     from dgn.drawing.picture import check_picture, draw_picture

@@ -9,7 +9,7 @@ from rich.console import Console
 from dgn.cli.display import Display, make_console, print_table
 
 if TYPE_CHECKING:
-    from dgn.fitting.fit import Fitted
+    from dgn.fitting.fit import FitOptions, Fitted
     from dgn.fitting.rows import TableData
     from dgn.fitting.split import Split
     from dgn.fitting.table import Table
@@ -20,58 +20,84 @@ STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
 def command(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
     target: Annotated[
-        list[str] | None, typer.Option(help="Column to predict; give it again for more.", show_default="guessed")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column to predict; give it again for more.", show_default="guessed"),
     ] = None,
-    smiles: Annotated[str | None, typer.Option(help="Column of SMILES.", show_default="found")] = None,
-    task: Annotated[str | None, typer.Option(help="regression, binary or multi-label.", show_default="guessed")] = None,
+    smiles: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="found")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="regression (numbers), binary (two classes) or multi-label.", show_default="guessed"),
+    ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="scaffold, random, or a column of train, val and test.", show_default="column split, or scaffold"
+            help="scaffold, random, or the name of a column with train, val and test in it.",
+            show_default="a column called split, else scaffold",
         ),
     ] = None,
     test: Annotated[
-        float | None, typer.Option(help="Share held out for the scores; 0: none.", show_default="0.1")
+        float | None, typer.Option(help="Share of the molecules held out for the scores; 0: none.", show_default="0.1")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the model.", show_default="TABLE-model")] = None,
-    epochs: Annotated[int | None, typer.Option(help="At most so many.", min=1, show_default="by size")] = None,
-    members: Annotated[int, typer.Option(help="Networks in the ensemble.", min=1)] = 5,
+    out: Annotated[Path | None, typer.Option(help="New folder for the model.", show_default="TABLE-model")] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="Passes over the training molecules, at most.", min=1, show_default="by their number"),
+    ] = None,
+    members: Annotated[
+        int, typer.Option(help="Networks in the ensemble; they are averaged, and their spread is told.", min=1)
+    ] = 5,
     search: Annotated[
-        int, typer.Option(help="Try so many settings before, and take the best on the validation part.", min=0)
+        int,
+        typer.Option(
+            help="Try so many settings first, and keep the best on the validation part; 0: the usual ones.", min=0
+        ),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Of the split and of the first member.", min=0)] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    seed: Annotated[
+        int, typer.Option(help="Random seed of the split and of the first network; others take the next ones.", min=0)
+    ] = 0,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
 ) -> None:
     """Fit an ensemble of directional networks to a table of molecules.
 
     Finds the SMILES, guesses what is to be predicted and says so, splits, trains with early stopping, scores the
     molecules held out, and leaves a folder with the model, its card and a picture.
+
+    For example: dgn fit molecules.csv --target solubility
     """
-    from dgn.fitting.fit import FitOptions, fit_table
-    from dgn.fitting.folder import TRAINING, check_free, write_folder
+    from dgn.fitting.fit import FitOptions
+    from dgn.fitting.folder import check_free, write_folder
     from dgn.fitting.rows import read_table
     from dgn.fitting.split import split_molecules
     from dgn.fitting.table import open_table
 
     console, options = make_console(), FitOptions(members, epochs, seed, device, search)
     check_settings(task, test, search, device)
-    opened = open_table(table)
-    name = table.name.split(".")[0]
+    opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
     check_free(out)
     column = split_column(opened, split, {0, 1} if test == 0 else {0, 2})
     data = read_table(opened, smiles, target or (), task, column)
     parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
     say_data(console, data, parts, column)
+    fitted = train(console, data, parts, options, out)
+    write_folder(fitted, out, name, data.problems)
+    say_model(console, fitted, out)
+
+
+def train(console: Console, data: "TableData", parts: "Split", options: "FitOptions", out: Path) -> "Fitted":
+    """Fit with a display; what was stopped can go on later."""
+    from dgn.fitting.fit import fit_table
+    from dgn.fitting.folder import TRAINING
+
     display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
     try:
         with display:
-            fitted = fit_table(data, parts, options, out / TRAINING, display.update, display.say)
+            return fit_table(data, parts, options, out / TRAINING, display.update, display.say)
     except KeyboardInterrupt:
         console.print(f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True)
         raise typer.Exit(STOPPED) from None
-    write_folder(fitted, out, name, data.problems)
-    say_model(console, fitted, out)
 
 
 def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:

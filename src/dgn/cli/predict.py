@@ -17,18 +17,27 @@ def command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that 'dgn fit' wrote.")],
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .csv.gz.")],
-    smiles: Annotated[str | None, typer.Option(help="Column of SMILES.", show_default="that of the model")] = None,
-    interval: Annotated[float, typer.Option(help="Level of the intervals of numbers.")] = 0.9,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes beside this one.", min=0, show_default="by size of the table")
+    smiles: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="that of the model")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    interval: Annotated[
+        float, typer.Option(help="Share of true values that the intervals of numbers are to hold, between 0 and 1.")
+    ] = 0.9,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that share the work; 0: this one alone.", min=0, show_default="by size of the table"
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Add predictions and their uncertainty to a table, row by row.
 
     Numbers get a spread over the ensemble and a conformal interval, classes a probability and its spread. Rows that
     cannot be read are kept and marked.
+
+    For example: dgn predict molecules-model new.csv --out predictions.csv
     """
     from dgn.data.progress import progress_bar
     from dgn.fitting.model import load_model

@@ -52,7 +52,7 @@ def command(
     data: Annotated[
         str | None, typer.Option(help="File with the graphs, or folder with those of all datasets.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
     curves: Annotated[bool, typer.Option("--curves/--no-curves", help="Draw curves of all cells at the end.")] = True,
     parallel: Annotated[int, typer.Option(help="So many cells at once, each in a process of its own.", min=1)] = 1,
 ) -> None:

@@ -48,7 +48,7 @@ def command(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of every trial.")
     ] = None,
     data: Annotated[str | None, typer.Option(help="File or folder with the graphs.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
 ) -> None:
     """Try settings of an experiment and keep those that score best on the validation graphs.
 

@@ -26,7 +26,10 @@ def read_scene(given: str, graph: int | None = None) -> Scene:
     path = Path(given)
     is_file = path.suffix in FILES
     if not is_file and path.suffix and path.is_file():
-        raise ValueError(f"{given}: expected SMILES or a file called {', '.join(FILES)}, got {path.suffix}; convert it")
+        raise ValueError(
+            f"{given}: expected SMILES or a file called {', '.join(FILES)}, got {path.suffix}; "
+            "write the SMILES of a molecule itself, or convert the file"
+        )
     if graph is not None and path.suffix not in FILES[1:]:
         raise ValueError(f"graph: expected a file of many graphs with a number, got {given!r}; leave the number out")
     if not is_file:

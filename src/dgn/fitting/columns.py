@@ -66,6 +66,16 @@ def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> 
     return best
 
 
+def check_smiles(name: str, sample: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a column that holds no SMILES, but something else."""
+    written = [text for text in sample[name] if text.strip()]
+    if written and not _readable(written)[0]:
+        raise ValueError(
+            f"smiles: expected SMILES in column {name!r}, got {written[0]!r} there, which RDKit cannot read; name "
+            "another with --smiles"
+        )
+
+
 def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], smiles: str) -> list[str]:
     """The columns to predict: the only one with numbers, or one of a telling name, or all if they are labels."""
     others = [name for name in columns if name != smiles and _plain(name) not in NOT_TARGETS and not _is_id(name)]

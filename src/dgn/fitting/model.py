@@ -96,7 +96,7 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
     path = folder / CONFIGURATION
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder}: expected the folder of a model with {CONFIGURATION}, found none; run dgn fit"
+            f"{folder}: expected the folder of a model with {CONFIGURATION}, found none; 'dgn fit' writes one"
         )
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

@@ -9,7 +9,16 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.parts import group
-from dgn.fitting.columns import Target, Task, find_smiles, find_targets, is_constant, read_targets, read_value
+from dgn.fitting.columns import (
+    Target,
+    Task,
+    check_smiles,
+    find_smiles,
+    find_targets,
+    is_constant,
+    read_targets,
+    read_value,
+)
 from dgn.fitting.featurize import featurize, parse
 from dgn.fitting.table import Row, Table
 
@@ -79,11 +88,17 @@ def read_table(
     Columns that are not named are found, the task is guessed. No row is fatal and none is lost without a word.
     """
     sample = _sample(table)
-    smiles = table.columns[table.place(smiles)] if smiles else find_smiles(table.columns, sample)
+    if smiles:
+        check_smiles(table.columns[table.place(smiles)], sample)
+    smiles = smiles or find_smiles(table.columns, sample)
     names = [table.columns[table.place(name)] for name in targets] or find_targets(table.columns, sample, smiles)
     kept = [smiles, *names, *([split] if split else [])]
     if len(set(kept)) < len(kept):
-        raise ValueError(f"columns: expected different ones for SMILES, targets and split, got {', '.join(kept)}")
+        twice = next(name for name in kept if kept.count(name) > 1)
+        raise ValueError(
+            f"columns: expected different ones for SMILES, targets and split, got {twice!r} twice; name another with "
+            "--smiles, --target or --split"
+        )
     places = [table.place(name) for name in kept]
     rows = [Row(row.line, [row.values[place] for place in places], row.problem) for row in table.rows()]
     ragged = Problem("not as many values as columns", "left out", tuple(row.line for row in rows if row.problem))

@@ -55,7 +55,7 @@ def open_table(path: str | Path) -> Table:
     elif path.name.lower().endswith(SUFFIXES):
         table = _open_csv(path)
     else:
-        raise ValueError(f"{path}: expected a file called {', '.join(SUFFIXES)}, got {path.suffix!r}; rename it")
+        raise ValueError(f"{path}: expected a file called {', '.join(SUFFIXES)}, got {path.suffix!r}; save it as .csv")
     twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if twice:
         raise ValueError(f"{path}: expected different names of columns, got {twice[0]!r} more than once; rename one")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from dgn.data.packed import PackedGraphs
-from dgn.graph.checks import check_option
 from dgn.training.errors import NoDeviceError
 
 if TYPE_CHECKING:
@@ -24,18 +23,20 @@ def choose_device(device: str = "auto") -> torch.device:
     >>> choose_device("cpu")
     device(type='cpu')
     """
-    check_option("device", device.partition(":")[0], ("auto", "cpu", "cuda"))
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise ValueError(
+            f"device: expected auto, cpu, cuda or cuda:0, got {device!r}; cuda is the GPU, and auto takes it if there "
+            "is one"
+        )
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    number = device.partition(":")[2]
-    if number and not (device.startswith("cuda") and number.isdecimal()):
-        raise ValueError(f"device: expected auto, cpu, cuda or cuda:0, got {device!r}; a number goes with cuda only")
-    if device.startswith("cuda") and int(number or 0) >= there:
+    if kind == "cuda" and int(number or 0) >= there:
         raise NoDeviceError(
             f"device: expected a CUDA device for {device!r}, got {there} of them on this machine with this PyTorch; "
             "use --device cpu, or install a PyTorch with CUDA"
         )
-    kind = "cuda" if device.startswith("cuda") or (device == "auto" and there) else "cpu"
-    return torch.device(kind, int(number or 0)) if kind == "cuda" else torch.device(kind)
+    on_gpu = kind == "cuda" or (kind == "auto" and there)
+    return torch.device("cuda", int(number or 0)) if on_gpu else torch.device("cpu")
 
 
 def make_fabric(device: str = "auto", precision: str = "32-true") -> "Fabric":

@@ -145,8 +145,13 @@ def _find(name: str) -> tuple[str, Path]:
     names = experiment_names()
     if name in names:
         return name, _shipped() / f"{name}.yaml"
-    near = get_close_matches(name.lower(), names, n=1)
+    inside = sorted(
+        (each for each in names if each.startswith(f"{name.lower()}/")), key=lambda each: "tuned" not in each
+    )
+    near = inside or get_close_matches(name.lower(), names, n=1)
     remedy = f"did you mean {near[0]!r}?" if near else "'dgn info' lists them"
+    if path.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".parquet")):
+        remedy = "'dgn fit' takes tables of molecules"
     raise ValueError(f"experiment: expected a name that comes with dgn or a .yaml file, got {name!r}; {remedy}")
 
 
