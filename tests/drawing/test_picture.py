@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from dgn.drawing.graph_view import arrows
-from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture
+from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture, settle
 from dgn.drawing.sources import read_scene
 from dgn.drawing.spectrum_view import multiples
+from dgn.reports.curves import new_figure
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 
@@ -70,7 +71,7 @@ def test_components_are_told_apart_in_the_spectrum() -> None:
 
 def test_the_titles_of_a_mixture_fit_on_the_paper() -> None:
     figure = _compose(read_scene("CO.CCO.CCCO.c1ccccc1.CCCCO"), 2, None)
-    figure.draw_without_rendering()
+    settle(figure)
     assert all(axes.title.get_window_extent().x0 > 0 for axes in figure.axes)
 
 
@@ -99,7 +100,7 @@ def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> Non
 def matrix_numbers(smiles: str) -> list[tuple[float, float]]:
     """Width of every number in the matrices, and of its cell, in pixels."""
     figure = _compose(read_scene(smiles), 2, None)
-    figure.draw_without_rendering()
+    settle(figure)
     matrices = [axes for axes in figure.axes if axes.get_xlabel() == "from j"]
     cells = [axes.get_window_extent().width / (axes.get_xlim()[1] - axes.get_xlim()[0]) for axes in matrices]
     return [
@@ -118,3 +119,13 @@ def test_numbers_fit_into_the_cells_of_a_matrix(smiles: str) -> None:
 
 def test_a_large_matrix_has_no_numbers() -> None:
     assert not matrix_numbers("C" * 16)
+
+
+def test_parts_of_a_picture_stand_at_round_places() -> None:
+    figure = new_figure((3.0, 2.0))
+    for axes in figure.subplots(1, 3):
+        axes.set_ylabel("y")
+    settle(figure)
+    places = [value for axes in figure.axes for value in axes.get_position(original=True).bounds]
+    assert places == pytest.approx([round(value, 9) for value in places], rel=0, abs=1e-15)
+    assert places[0] > 0.05  # there is room for the label

@@ -114,11 +114,21 @@ def _draw_direction(axes: Any, scene: Scene, potential: Tensor, k: int, note: st
     axes[2].figure.colorbar(image, ax=axes[2], shrink=0.7, pad=0.02, aspect=25).outline.set_visible(False)
 
 
+def settle(figure: "Figure") -> None:
+    """Lay a figure out once, and round where its parts are: the last bits differ each time, and SVG hashes them."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(value, 9) for value in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height), which="original")
+
+
 def save_figure(figure: "Figure", path: Path, title: str) -> None:
     """Write a figure as its suffix says, in full or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {"Date": None, "Title": title} if path.suffix == ".svg" else {"Software": None, "Title": None}
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    settle(figure)
     try:
         figure.savefig(unfinished, format=path.suffix[1:], dpi=110, facecolor="white", metadata=about)
         unfinished.replace(path)
