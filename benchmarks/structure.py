@@ -1,6 +1,9 @@
 """Structural numbers of whole datasets: how long they take, and how many kinds of edges there are.
 
-python benchmarks/structure.py --data DIR
+python benchmarks/structure.py [--data DIR] [--patterns 10]
+
+Prints the kinds of edges of ZINC and MolHIV, and how long walks and rings take there, if ``--data`` has their files; and
+how long cliques take in PATTERN, drawn anew from its recipe, of which each pattern is 140 graphs (100 are all of it).
 """
 
 import argparse
@@ -9,7 +12,8 @@ import time
 import torch
 
 from dgn.data.benchmarks import load_benchmark
-from dgn.structure import Kinds, return_probabilities, ring_counts
+from dgn.data.pattern import generate_pattern
+from dgn.structure import Kinds, clique_counts, return_probabilities, ring_counts
 
 SIZES = range(3, 9)
 
@@ -26,9 +30,29 @@ def seconds(work, repeats=3):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, help="a folder with the files of ZINC and MolHIV")
-    folder = parser.parse_args().data
+    parser.add_argument("--data", help="a folder with the files of ZINC and MolHIV")
+    parser.add_argument("--patterns", type=int, default=10, help="of PATTERN, 140 graphs each")
+    given = parser.parse_args()
     torch.set_num_threads(1)
+    if given.data:
+        molecules(given.data)
+    cliques(given.patterns)
+
+
+def cliques(patterns):
+    """How long counting takes in dense graphs, and how much a node counts at most."""
+    graphs = generate_pattern(patterns)
+    graph = graphs.graph
+    print(f"pattern: {len(graphs)} graphs, {graph.num_nodes} nodes, {graph.num_edges} edges")
+    for sizes in ((3,), (3, 4), (3, 4, 5)):
+        took = seconds(lambda s=sizes: clique_counts(graph, s))
+        most = clique_counts(graph, sizes).nodes.amax(dim=0).tolist()
+        print(f"  cliques of {sizes}: {took:.2f} s, at most {most} with a node")
+    print(f"  rings of 3: {seconds(lambda: ring_counts(graph, (3,))):.2f} s")
+
+
+def molecules(folder):
+    """The time of walks and rings, and the kinds of bonds."""
     for name in ("zinc", "molhiv"):
         benchmark = load_benchmark(name, folder)
         graphs, graph = benchmark.graphs, benchmark.graphs.graph

@@ -9,7 +9,7 @@ import torch
 from dgn.data import PackedGraphs
 from dgn.data.benchmarks import Benchmark, load_benchmark
 from dgn.data.structure import with_structure
-from dgn.structure import return_probabilities, ring_counts
+from dgn.structure import clique_counts, return_probabilities, ring_counts
 from dgn.testing import complete, cycle, path
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -27,11 +27,21 @@ def make(**changes: object) -> Benchmark:
     return replace(Benchmark("small", graphs, "regression", "mae", 1, (1,), (2,)), **changes)
 
 
-def test_nodes_get_both_side_by_side() -> None:
-    found = with_structure(make(), random_walk=3, rings=(3, 5)).graphs
+def test_nodes_get_all_numbers_side_by_side() -> None:
+    found = with_structure(make(), random_walk=3, rings=(3, 5), cliques=(4, 3)).graphs
     whole = found.graph
     assert torch.equal(found.nodes["structure"][:, :3], return_probabilities(whole, 3))
-    assert torch.equal(found.nodes["structure"][:, 3:], ring_counts(whole, (3, 5)).nodes.float())
+    assert torch.equal(found.nodes["structure"][:, 3:5], ring_counts(whole, (3, 5)).nodes.float())
+    assert torch.equal(found.nodes["structure"][:, 5:], clique_counts(whole, (4, 3)).nodes.float().log1p())
+    assert found.nodes["structure"][-1, 5:].expm1().round().tolist() == [1, 3]
+
+
+def test_edges_are_told_of_rings_alone() -> None:
+    rings, both, cliques = (with_structure(make(), 0, *sizes) for sizes in [((5,),), ((5,), (3,)), ((), (3,))])
+    assert torch.equal(both.graphs.edges["edge_attr"], rings.graphs.edges["edge_attr"])
+    assert torch.equal(cliques.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"])
+    assert cliques.structure is not None
+    assert cliques.structure.kinds is None
 
 
 def test_packed_graphs_are_taken_side_by_side() -> None:

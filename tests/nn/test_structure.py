@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from dgn.nn import DGN, CategoryEncoder, KindEncoder, StructureEncoder
 from dgn.structure import Kinds
 from dgn.testing import complete, cycle, path
-from dgn.transforms import AddReturnProbabilities, AddRings
+from dgn.transforms import AddCliques, AddReturnProbabilities, AddRings
 
 SEEN = torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 2], [1, 0, 0]])
 
@@ -18,7 +18,7 @@ def graphs() -> list[Data]:
     for edge_index, num_nodes in (cycle(5), path(3), complete(4)):
         bond = torch.arange(edge_index.size(1)) % 2
         data = Data(x=torch.arange(num_nodes) % 3, edge_index=edge_index, edge_attr=bond, num_nodes=num_nodes)
-        made.append(AddRings([3, 5])(AddReturnProbabilities(4)(data)))
+        made.append(AddCliques([3])(AddRings([3, 5])(AddReturnProbabilities(4)(data))))
     return made
 
 
@@ -27,7 +27,7 @@ def network() -> DGN:
     kinds = Kinds.find(torch.tensor([[0, 0, 1], [1, 0, 1], [0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0]]), (2,))
     return DGN(
         CategoryEncoder((3,), 8), 8, num_layers=2, aggregators=("mean", "max"), message="complex",
-        edge_encoder=KindEncoder(kinds, 4), edge_dim=4, structure=StructureEncoder(torch.ones(6), torch.zeros(6), 8),
+        edge_encoder=KindEncoder(kinds, 4), edge_dim=4, structure=StructureEncoder(torch.ones(7), torch.zeros(7), 8),
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_kinds_and_numbers_made_before_give_the_same() -> None:
         assert isinstance(net.edge_encoder, KindEncoder)
         made = {
             "edge_attr": net.edge_encoder.kinds.number(attributes),
-            "structure": torch.cat([data.random_walk, data.rings], dim=1),
+            "structure": torch.cat([data.random_walk, data.rings, (1 + data.cliques).log()], dim=1),
         }
         torch.testing.assert_close(net(data.x, data.edge_index, **made), net(data))
         torch.testing.assert_close(net(Data(x=data.x, edge_index=data.edge_index, **made)), net(data))
@@ -90,7 +90,7 @@ def test_everything_is_learnt() -> None:
 
 def test_missing_numbers_are_named() -> None:
     data = graphs()[0]
-    with pytest.raises(ValueError, match="structure: expected 6 numbers of each node, got none"):
+    with pytest.raises(ValueError, match="structure: expected 7 numbers of each node, got none"):
         network()(data.x, data.edge_index, edge_attr=torch.zeros(10, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"structure: expected 6 numbers of each node, got shape \[5, 4\]"):
+    with pytest.raises(ValueError, match=r"structure: expected 7 numbers of each node, got shape \[5, 4\]"):
         network()(data.x, data.edge_index, edge_attr=torch.zeros(10, dtype=torch.long), structure=data.random_walk)

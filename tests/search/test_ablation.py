@@ -41,7 +41,7 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         "no-gate": {"network.gate", *widths},
         "no-edge-updates": {"network.edge_updates", *widths},
         "no-augmentation": {"augmentation.mirror"},
-        "no-structure": {"data.random_walk", "data.rings", "data.field", *widths},
+        "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", *widths},
     }
     blocks = [] if name == "pattern/plus" else ["network.gate=true", "network.edge_updates=true"]
     plus = load_experiment(name, [*blocks, "network.learned_directions=1"])

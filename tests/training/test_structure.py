@@ -15,6 +15,7 @@ from tests.training.small import make_benchmark, make_experiment
 
 DATA = {"random_walk": 4, "rings": [3, 4, 5, 6]}
 NETWORK = {"message": "complex", "edge_dim": 3}
+SMALL = NetworkSettings(hidden=8, aggregators=("mean",))
 
 
 def test_a_network_with_structural_numbers_learns() -> None:
@@ -27,10 +28,10 @@ def test_a_network_with_structural_numbers_learns() -> None:
 
 def test_graphs_without_the_numbers_or_with_others_are_refused() -> None:
     experiment = make_experiment(data=DATA)
-    with pytest.raises(ValueError, match=r"random_walk 4 and rings \[3, 4, 5, 6\], got 0 and \[\]"):
+    with pytest.raises(ValueError, match=r"random_walk 4, rings \[3, 4, 5, 6\] and cliques \[\], got 0, \[\] and \[\]"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
-    with pytest.raises(ValueError, match=r"random_walk 0 and rings \[\], got 4 and \[3\]"):
-        prepare(make_experiment(), with_structure(make_benchmark(), 4, (3,)), torch.device("cpu"))
+    with pytest.raises(ValueError, match=r"random_walk 0, rings \[\] and cliques \[\], got 4, \[3\] and \[4\]"):
+        prepare(make_experiment(), with_structure(make_benchmark(), 4, (3,), (4,)), torch.device("cpu"))
 
 
 def test_batches_give_what_the_graphs_give_alone() -> None:
@@ -64,10 +65,24 @@ def test_what_is_known_without_the_graphs_is_enough_to_count(name: str) -> None:
     assert count_parameters(encoder) == bare + 2 * 3
 
 
-@pytest.mark.parametrize("rings", [[2], [5, 5]])
-def test_sizes_of_rings_are_checked(rings: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"data.rings: expected different numbers from 3"):
-        make_experiment(data={"rings": rings})
+def test_cliques_of_nodes_enter_the_network_and_edges_stay_as_they_are() -> None:
+    benchmark = with_structure(make_benchmark(), cliques=(3, 4))
+    assert torch.equal(benchmark.graphs.edges["edge_attr"], make_benchmark().graphs.edges["edge_attr"])
+    experiment = make_experiment(data={"cliques": [3, 4]}, network=NETWORK, training={"epochs": 2})
+    train(experiment, benchmark, seeds=[1], device="cpu")
+    network, bare = (build_network(experiment.network, each, 1.0) for each in (benchmark, make_benchmark()))
+    added = 2 * experiment.network.hidden
+    assert count_parameters(network) == count_parameters(bare) + added
+    known = [inputs_for(DataSettings(dataset="pattern", cliques=sizes)) for sizes in ((), (3, 4))]
+    wide, narrow = (count_parameters(build_for_inputs(SMALL, inputs)) for inputs in reversed(known))
+    assert wide == narrow + 2 * SMALL.hidden
+
+
+@pytest.mark.parametrize("name", ["rings", "cliques"])
+@pytest.mark.parametrize("sizes", [[2], [5, 5]])
+def test_sizes_are_checked(name: str, sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match=f"data.{name}: expected different numbers from 3"):
+        make_experiment(data={name: sizes})
 
 
 @pytest.mark.parametrize("field", ["rings", "random_walk"])

@@ -87,9 +87,9 @@ def _data(experiment: "Experiment") -> str:
     field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
     kind = "coordinates" if task.coordinates else experiment.data.field
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
-    walk, rings = experiment.data.random_walk, experiment.data.rings
-    parts += [f"random walks of up to {walk} steps"] if walk else []
-    parts += [f"rings of {', '.join(map(str, rings))}"] if rings else []
+    parts += [f"random walks of up to {data.random_walk} steps"] if data.random_walk else []
+    for name, sizes in (("rings", data.rings), ("cliques", data.cliques)):
+        parts += [f"{name} of {', '.join(map(str, sizes))}"] if sizes else []
     return ", ".join(parts)
 
 

@@ -9,45 +9,55 @@ from torch import Tensor
 from dgn.data.benchmarks import Benchmark
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
-from dgn.structure import Kinds, Structure, return_probabilities, ring_counts
+from dgn.structure import Kinds, Structure, clique_counts, return_probabilities, ring_counts
+from dgn.structure.inputs import damped
 
 
-def with_structure(benchmark: Benchmark, random_walk: int = 0, rings: Sequence[int] = ()) -> Benchmark:
-    """The benchmark with return probabilities of ``random_walk`` steps and counts of ``rings`` of these sizes.
+def with_structure(
+    benchmark: Benchmark, random_walk: int = 0, rings: Sequence[int] = (), cliques: Sequence[int] = ()
+) -> Benchmark:
+    """The benchmark with return probabilities of ``random_walk`` steps and counts of ``rings`` and ``cliques``.
 
-    Nodes get both side by side as ``nodes["structure"]``. Edges with categories, or without features, become kinds:
-    ``edges["edge_attr"]`` [E] is then the number of a combination of categories and counts, the 64 most frequent ones
-    of the training graphs, and any other edge is of the nearest kind (:class:`dgn.structure.Kinds`). Edges whose
-    features are numbers get the counts as more columns. ``benchmark.structure`` says what was found.
+    Nodes get all of them side by side as ``nodes["structure"]``, cliques as log(1 + count). Edges are told of rings
+    alone: dense graphs would have too many kinds by cliques. With rings, edges with categories or without features
+    become kinds: ``edges["edge_attr"]`` [E] is then the number of a combination of categories and counts, the 64 most
+    frequent ones of the training graphs, and any other edge is of the nearest kind (:class:`dgn.structure.Kinds`).
+    Edges whose features are numbers get the counts as more columns. ``benchmark.structure`` says what was found.
 
     >>> from dgn.data.benchmarks import load_benchmark
     >>> digits = with_structure(load_benchmark("digits"), random_walk=2, rings=(3,))
     >>> digits.graphs.nodes["structure"].shape, digits.structure.kinds.attributes.tolist()
     (torch.Size([115008, 3]), [[0]])
     """
-    if not random_walk and not rings:
+    if not random_walk and not rings and not cliques:
         return benchmark
     if benchmark.structure is not None:
         raise ValueError(
             f"{benchmark.name}: expected graphs without structural numbers, got some with "
-            f"{benchmark.structure.random_walk} steps and rings {list(benchmark.structure.rings)}; load them anew"
+            f"{benchmark.structure.random_walk} steps, rings {list(benchmark.structure.rings)} and cliques "
+            f"{list(benchmark.structure.cliques)}; load them anew"
         )
     graphs, graph, kinds = benchmark.graphs, benchmark.graphs.graph, None
     training = _training(graphs)
-    structure, counts = structural_numbers(graph, random_walk, rings)
+    structure, counts = structural_numbers(graph, random_walk, rings, cliques)
     if counts is not None:
         graphs, kinds = _with_edges(benchmark, counts, training[graph.target])
-    found = Structure.find(structure[training], random_walk, rings, kinds)
+    found = Structure.find(structure[training], random_walk, rings, kinds, cliques)
     return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
 
 
-def structural_numbers(graph: Graph, random_walk: int, rings: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-    """The numbers of nodes side by side, [N, random_walk + S], and the rings through edges, [E, S], if S is not 0."""
+def structural_numbers(
+    graph: Graph, random_walk: int, rings: Sequence[int], cliques: Sequence[int] = ()
+) -> tuple[Tensor, Tensor | None]:
+    """The numbers of nodes side by side, [N, random_walk + S + C], and the rings through edges, [E, S], if S is not 0.
+
+    One function for training and prediction, so that both give a graph the same numbers.
+    """
+    counts = ring_counts(graph, rings) if rings else None
     values = [return_probabilities(graph, random_walk)] if random_walk else []
-    if not rings:
-        return torch.cat(values, dim=1), None
-    counts = ring_counts(graph, rings)
-    return torch.cat([*values, counts.nodes.float()], dim=1), counts.edges
+    values += [] if counts is None else [counts.nodes.float()]
+    values += [damped(clique_counts(graph, cliques).nodes)] if cliques else []
+    return torch.cat(values, dim=1), None if counts is None else counts.edges
 
 
 def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:

@@ -102,7 +102,8 @@ def fit_molecules(
     seeds = tuple(range(options.seed, options.seed + options.members))
     experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", options.epochs)
     benchmark = make_benchmark(molecules.graphs, shown, part, task)
-    benchmark = with_structure(benchmark, experiment.data.random_walk, experiment.data.rings)
+    data = experiment.data
+    benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques)
     device, tried = choose_device(options.device), None
     # Batches of molecules are too small for a team of threads.
     with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):

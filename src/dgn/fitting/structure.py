@@ -19,9 +19,10 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
     >>> trained_structure(DataSettings(dataset="table"), {}) is None
     True
     """
-    if not data.random_walk and not data.rings:
+    if not data.structural:
         return None
-    wanted, width = [SCALE, OFFSET, *([KINDS] if data.rings else [])], data.random_walk + len(data.rings)
+    wanted = [SCALE, OFFSET, *([KINDS] if data.rings else [])]
+    width = data.random_walk + len(data.rings) + len(data.cliques)
     missing = [name for name in wanted if name not in weights]
     if missing or len(weights[SCALE]) != width:
         raise ValueError(
@@ -29,7 +30,7 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
             f"{f'none called {missing[0]}' if missing else len(weights[SCALE])}; fit again"
         )
     kinds = Kinds.of_features(weights[KINDS], BONDS) if data.rings else None
-    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds)
+    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds, data.cliques)
 
 
 def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
@@ -38,7 +39,7 @@ def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     Laws: what a molecule gets does not depend on those beside it, and is what
     :func:`dgn.data.structure.with_structure` gave it in training.
     """
-    values, counts = structural_numbers(graphs.graph, structure.random_walk, structure.rings)
+    values, counts = structural_numbers(graphs.graph, structure.random_walk, structure.rings, structure.cliques)
     edges = {}
     if counts is not None:
         assert structure.kinds is not None

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.structure import Kinds
+from dgn.structure.inputs import damped
 
 
 class StructureEncoder(nn.Module):
@@ -40,7 +41,7 @@ class StructureEncoder(nn.Module):
             came = "none" if values is None else f"shape {list(values.shape)}"
             raise ValueError(
                 f"structure: expected {len(self.scale)} numbers of each node, got {came}; add as many as the network "
-                "was made for with dgn.transforms.AddReturnProbabilities(steps) and AddRings(sizes)"
+                "was made for with dgn.transforms.AddReturnProbabilities(steps), AddRings(sizes) and AddCliques(sizes)"
             )
         scaled: Tensor = self.linear(torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale))
         return scaled
@@ -95,12 +96,13 @@ class KindEncoder(nn.Module):
 def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:
     """The structural numbers of nodes and the features of edges in a PyG ``Data``.
 
-    ``structure`` and kinds as ``edge_attr`` are taken as they are. Otherwise numbers of nodes are ``random_walk``
-    followed by ``rings``, and ``edge_attr`` with ``edge_rings`` becomes the nearest kind.
+    ``structure`` and kinds as ``edge_attr`` are taken as they are. Otherwise numbers of nodes are ``random_walk``,
+    ``rings`` and log(1 + ``cliques``), in this order, and ``edge_attr`` with ``edge_rings`` becomes the nearest kind.
     """
     structure, edge_attr = getattr(data, "structure", None), getattr(data, "edge_attr", None)
-    parts = [getattr(data, name, None) for name in ("random_walk", "rings")]
-    given = [part.float() for part in parts if part is not None]
+    readers = {"random_walk": Tensor.float, "rings": Tensor.float, "cliques": damped}
+    parts = {name: getattr(data, name, None) for name in readers}
+    given = [readers[name](part) for name, part in parts.items() if part is not None]
     if structure is None and given:
         structure = torch.cat(given, dim=1)
     rings = getattr(data, "edge_rings", None)

@@ -35,7 +35,9 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "no-gate": replace(experiment, network=replace(network, gate=False)),
         "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
         "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),
-        "no-structure": replace(experiment, data=replace(data, random_walk=0, rings=(), field="eigenvectors")),
+        "no-structure": replace(
+            experiment, data=replace(data, random_walk=0, rings=(), cliques=(), field="eigenvectors")
+        ),
     }
     return {
         name: replace(_as_large(each, size(experiment)), name=f"{experiment.name}-ablation/{name}")

@@ -8,19 +8,20 @@ from torch import Tensor
 
 from dgn.structure.kinds import Kinds
 
-LEAST_DEVIATION = 0.05  # return probabilities that vary less are not blown up
+LEAST_DEVIATION = 0.05  # numbers that vary less are not blown up
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
     r"""Which structural numbers nodes and edges have, and how they are brought to one scale.
 
-    Nodes have ``random_walk`` return probabilities and then the counts of ``rings`` of each size. A network reads
-    :math:`s_c v_{ic} + o_c`: return probabilities are centred and divided by their deviation over the training nodes,
-    at least 0.05; counts stay as they are. Edges are of few ``kinds``; ``None`` where they have other features.
+    Nodes have ``random_walk`` return probabilities, then the counts of ``rings`` of each size, then the logarithms of
+    1 + the counts of ``cliques`` (:func:`damped`). A network reads :math:`s_c v_{ic} + o_c`: return probabilities and
+    cliques are centred and divided by their deviation over the training nodes, at least 0.05; counts of rings stay as
+    they are. Edges are of few ``kinds``; ``None`` where they have other features.
 
     Shapes:
-        ``scale`` and ``offset`` [random_walk + len(rings)].
+        ``scale`` and ``offset`` [random_walk + len(rings) + len(cliques)].
 
     >>> found = Structure.find(torch.tensor([[0.5, 0.0], [0.7, 2.0]]), random_walk=1, rings=(6,))
     >>> (torch.tensor([[0.7, 2.0]]) * found.scale + found.offset).tolist()
@@ -32,28 +33,46 @@ class Structure:
     scale: Tensor
     offset: Tensor
     kinds: Kinds | None = None
+    cliques: tuple[int, ...] = ()
 
     @classmethod
     def find(
-        cls, values: Tensor, random_walk: int, rings: Sequence[int] = (), kinds: Kinds | None = None
+        cls,
+        values: Tensor,
+        random_walk: int,
+        rings: Sequence[int] = (),
+        kinds: Kinds | None = None,
+        cliques: Sequence[int] = (),
     ) -> "Structure":
-        """From the numbers of the training nodes, [N, random_walk + len(rings)]."""
+        """From the numbers of the training nodes, [N, random_walk + len(rings) + len(cliques)]."""
         scale = values.new_ones(values.size(1), dtype=torch.float64)
         offset = torch.zeros_like(scale)
-        if random_walk and len(values):
-            deviation, mean = torch.std_mean(values[:, :random_walk].double(), dim=0, correction=0)
-            scale[:random_walk] = 1 / deviation.clamp(min=LEAST_DEVIATION)
-            offset[:random_walk] = -mean * scale[:random_walk]
-        return cls(random_walk, tuple(rings), scale.float(), offset.float(), kinds)
+        scaled = [*range(random_walk), *range(random_walk + len(rings), values.size(1))]
+        if scaled and len(values):
+            deviation, mean = torch.std_mean(values[:, scaled].double(), dim=0, correction=0)
+            scale[scaled] = 1 / deviation.clamp(min=LEAST_DEVIATION)
+            offset[scaled] = -mean * scale[scaled]
+        return cls(random_walk, tuple(rings), scale.float(), offset.float(), kinds, tuple(cliques))
 
     @classmethod
-    def blank(cls, random_walk: int, rings: Sequence[int], edge_sizes: Sequence[int] | None) -> "Structure":
+    def blank(
+        cls, random_walk: int, rings: Sequence[int], edge_sizes: Sequence[int] | None, cliques: Sequence[int] = ()
+    ) -> "Structure":
         """Of graphs that nobody has seen yet: as large as any, without scale and with one kind of edges.
 
         ``edge_sizes`` are the numbers of categories of edges, or ``None`` where their features are numbers.
         """
-        width = random_walk + len(rings)
+        width = random_walk + len(rings) + len(cliques)
         kinds = None
         if rings and edge_sizes is not None:
             kinds = Kinds(torch.zeros(1, len(edge_sizes) + len(rings), dtype=torch.long), tuple(edge_sizes))
-        return cls(random_walk, tuple(rings), torch.ones(width), torch.zeros(width), kinds)
+        return cls(random_walk, tuple(rings), torch.ones(width), torch.zeros(width), kinds, tuple(cliques))
+
+
+def damped(counts: Tensor) -> Tensor:
+    """log(1 + count): nodes of dense graphs are in thousands of cliques.
+
+    >>> damped(torch.tensor([0, 1, 1000])).tolist()
+    [0.0, 0.6931471824645996, 6.908754825592041]
+    """
+    return counts.float().log1p()

@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dgn.graph import Graph, as_graph
+from dgn.graph import as_graph
 from dgn.graph.checks import check_package
+from dgn.structure.simple import SimpleGraph, simple_graph
 
 SIZES = range(3, 9)
 LIMIT = 1_000_000  # edges that may be looked at from one node
@@ -59,14 +60,15 @@ def ring_counts(
     >>> ring_counts(square, sizes=[3, 4], induced=False).nodes[:, 1].tolist()
     [1, 1, 1, 1]
     """
-    column = _columns(sizes := check_sizes(sizes))
+    column = columns_of(sizes := check_sizes(sizes))
     check_package("ring_counts", "numba")
     from dgn.structure.ring_kernels import count_rings
 
     graph = as_graph(edge_index, num_nodes)
-    links, pointer, neighbor, link = _simple(graph)
+    simple = simple_graph(graph.edge_index.cpu().numpy(), graph.num_nodes)
+    pointer, neighbor, link = _neighbors(simple, graph.num_nodes)
     nodes = np.zeros((graph.num_nodes, len(sizes)), dtype=np.int32)
-    edges = np.zeros((len(link) // 2 + 1, len(sizes)), dtype=np.int32)  # the last one: of self-loops
+    edges = np.zeros((len(simple.low) + 1, len(sizes)), dtype=np.int32)  # the last one: of self-loops
     stuck = count_rings(pointer, neighbor, link, column, induced, limit, nodes, edges)
     if stuck >= 0:
         raise ValueError(
@@ -74,7 +76,7 @@ def ring_counts(
             f"graph is too dense for cycles of {max(sizes)} nodes: leave out large sizes, or raise limit"
         )
     device = graph.edge_index.device
-    return Rings(torch.from_numpy(nodes).to(device), torch.from_numpy(edges[links]).to(device))
+    return Rings(torch.from_numpy(nodes).to(device), torch.from_numpy(edges[simple.links]).to(device))
 
 
 def check_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
@@ -85,23 +87,17 @@ def check_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
     return given
 
 
-def _columns(sizes: tuple[int, ...]) -> NDArray[np.int64]:
+def columns_of(sizes: tuple[int, ...]) -> NDArray[np.int64]:
     """The column of each size, -1 for those that nobody asked for."""
     column = np.full(max(sizes) + 1, -1, dtype=np.int64)
     column[list(sizes)] = np.arange(len(sizes))
     return column
 
 
-def _simple(graph: Graph) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The undirected simple graph: number of the undirected edge of each edge, then neighbours of nodes with theirs."""
-    source, target = graph.edge_index.cpu().numpy()
-    low, high = np.minimum(source, target), np.maximum(source, target)
-    proper = low < high
-    keys, number = np.unique(low[proper] * graph.num_nodes + high[proper], return_inverse=True)
-    links = np.full(len(source), len(keys))
-    links[proper] = number
-    ends = np.concatenate([keys // max(graph.num_nodes, 1), keys % max(graph.num_nodes, 1)])
+def _neighbors(simple: SimpleGraph, num_nodes: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Neighbours of each node, one node behind the other, and the undirected edges that lead to them."""
+    low, high = simple.low, simple.high
+    ends = np.concatenate([low, high])
     order = np.argsort(ends, kind="stable")
-    pointer = np.searchsorted(ends[order], np.arange(graph.num_nodes + 1))
-    neighbor = np.concatenate([ends[len(keys) :], ends[: len(keys)]])[order]
-    return links, pointer, neighbor, np.tile(np.arange(len(keys)), 2)[order]
+    pointer = np.searchsorted(ends[order], np.arange(num_nodes + 1))
+    return pointer, np.concatenate([high, low])[order], np.tile(np.arange(len(low)), 2)[order]

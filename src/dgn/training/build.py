@@ -59,13 +59,14 @@ def inputs_for(data: DataSettings) -> Inputs:
     torch.Size([18])
     """
     if data.dataset == "own":
-        return Inputs.of(with_structure(load_benchmark("own", data.path), data.random_walk, data.rings))
+        return Inputs.of(with_structure(load_benchmark("own", data.path), data.random_walk, data.rings, data.cliques))
     known = known_inputs(data.dataset)
-    if not data.random_walk and not data.rings:
+    if not data.structural:
         return known
     numbers = isinstance(known.edges, int)
     edges = known.edges + len(data.rings) if isinstance(known.edges, int) else known.edges
-    blank = Structure.blank(data.random_walk, data.rings, None if numbers else TASKS[data.dataset].edge_sizes or ())
+    sizes = None if numbers else TASKS[data.dataset].edge_sizes or ()
+    blank = Structure.blank(data.random_walk, data.rings, sizes, data.cliques)
     return replace(known, edges=edges, structure=blank)
 
 

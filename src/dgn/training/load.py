@@ -22,7 +22,8 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
     if experiment.num_directions and data.field == "eigenvectors":
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
-    benchmark = with_structure(with_fraction(benchmark, data.train_fraction), data.random_walk, data.rings)
+    benchmark = with_fraction(benchmark, data.train_fraction)
+    benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques)
     return with_structure_field(benchmark, data.field, experiment.num_directions)
 
 

@@ -92,12 +92,14 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
 
 def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
     """The graphs have the structural numbers that the experiment asks for, and no others."""
-    wanted, found = (experiment.data.random_walk, experiment.data.rings), benchmark.structure
-    given = (0, ()) if found is None else (found.random_walk, found.rings)
+    data, found = experiment.data, benchmark.structure
+    wanted = (data.random_walk, data.rings, data.cliques)
+    given = (0, (), ()) if found is None else (found.random_walk, found.rings, found.cliques)
     if given != wanted:
         raise ValueError(
-            f"data: expected graphs with random_walk {wanted[0]} and rings {list(wanted[1])}, got {given[0]} and "
-            f"{list(given[1])}; add them with dgn.data.structure.with_structure, or load with load_graphs"
+            f"data: expected graphs with random_walk {wanted[0]}, rings {list(wanted[1])} and cliques "
+            f"{list(wanted[2])}, got {given[0]}, {list(given[1])} and {list(given[2])}; add them with "
+            "dgn.data.structure.with_structure, or load with load_graphs"
         )
     if experiment.data.field != benchmark.field:
         raise ValueError(

@@ -24,6 +24,7 @@ class DataSettings:
         "add return probabilities of random walks of up to so many steps to the input", 0, least=0
     )
     rings: tuple[int, ...] = setting("add numbers of rings of these sizes to the input of nodes and edges", ())
+    cliques: tuple[int, ...] = setting("add numbers of cliques of these sizes to the input of nodes", ())
     field: Literal["eigenvectors", "rings", "random_walk"] = setting(
         "whose gradients are the directions; coordinates take the place of eigenvectors", "eigenvectors"
     )
@@ -31,10 +32,20 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         check_ranges(self, "data")
-        if self.rings and (len(set(self.rings)) < len(self.rings) or min(self.rings) < 3):
-            raise ValueError(
-                f"data.rings: expected different numbers from 3, got {list(self.rings)}; for example [3, 4, 5, 6]"
-            )
+        for name, sizes in (("rings", self.rings), ("cliques", self.cliques)):
+            if sizes and (len(set(sizes)) < len(sizes) or min(sizes) < 3):
+                raise ValueError(
+                    f"data.{name}: expected different numbers from 3, got {list(sizes)}; for example [3, 4, 5]"
+                )
+
+    @property
+    def structural(self) -> bool:
+        """Whether nodes have structural numbers.
+
+        >>> DataSettings(dataset="zinc", rings=(6,)).structural
+        True
+        """
+        return bool(self.random_walk or self.rings or self.cliques)
 
 
 @dataclass(frozen=True, kw_only=True)

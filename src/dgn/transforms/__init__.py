@@ -2,9 +2,10 @@
 
 from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections
-from dgn.transforms.structure import AddReturnProbabilities, AddRings
+from dgn.transforms.structure import AddCliques, AddReturnProbabilities, AddRings
 
 __all__ = [
+    "AddCliques",
     "AddCoordinates",
     "AddDirections",
     "AddReturnProbabilities",

@@ -6,7 +6,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from dgn.structure import return_probabilities, ring_counts
+from dgn.structure import clique_counts, return_probabilities, ring_counts
+from dgn.structure.cliques import CLIQUES
 from dgn.structure.rings import SIZES, check_sizes
 
 
@@ -49,6 +50,30 @@ class AddRings(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         data.rings, data.edge_rings = ring_counts(data, self.sizes)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sizes={list(self.sizes)})"
+
+
+@functional_transform("add_dgn_cliques")
+class AddCliques(BaseTransform):
+    """Add the number of cliques of each size with a node or an edge: ``cliques`` [N, S], ``edge_cliques`` [E, S].
+
+    A network reads those of nodes, as log(1 + count).
+
+    >>> import torch
+    >>> data = Data(edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]]), num_nodes=4)
+    >>> added = AddCliques(sizes=[3])(data)
+    >>> added.cliques.T.tolist(), added.edge_cliques.T.tolist()
+    ([[1, 1, 1, 0]], [[1, 1, 1, 0]])
+    """
+
+    def __init__(self, sizes: Iterable[int] = CLIQUES) -> None:
+        self.sizes = check_sizes(sizes)
+
+    def forward(self, data: Data) -> Data:
+        data.cliques, data.edge_cliques = clique_counts(data, self.sizes)
         return data
 
     def __repr__(self) -> str:
