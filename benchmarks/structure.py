@@ -2,8 +2,8 @@
 
 python benchmarks/structure.py [--data DIR] [--patterns 10]
 
-Prints the kinds of edges of ZINC and MolHIV, and how long walks and rings take there, if ``--data`` has their files; and
-how long cliques take in PATTERN, drawn anew from its recipe, of which each pattern is 140 graphs (100 are all of it).
+With ``--data``, the kinds of edges of ZINC and MolHIV and how long walks and rings take there. Then how long cliques
+take in PATTERN, drawn anew from its recipe: each pattern makes 140 graphs, and 100 patterns all of it.
 """
 
 import argparse
