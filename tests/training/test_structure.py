@@ -8,6 +8,7 @@ from dgn.data.structure_field import with_structure_field
 from dgn.nn import KindEncoder
 from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
 from dgn.training.evaluate import predict
+from dgn.training.experiment import read_experiment
 from dgn.training.loop import train
 from dgn.training.material import prepare
 from dgn.training.settings import DataSettings, NetworkSettings
@@ -76,6 +77,13 @@ def test_cliques_of_nodes_enter_the_network_and_edges_stay_as_they_are() -> None
     known = [inputs_for(DataSettings(dataset="pattern", cliques=sizes)) for sizes in ((), (3, 4))]
     wide, narrow = (count_parameters(build_for_inputs(SMALL, inputs)) for inputs in reversed(known))
     assert wide == narrow + 2 * SMALL.hidden
+
+
+def test_settings_that_were_kept_before_there_were_cliques_have_none() -> None:
+    experiment = make_experiment(data=DATA)
+    kept = experiment.to_dict()
+    del kept["data"]["cliques"]
+    assert read_experiment(kept) == experiment
 
 
 @pytest.mark.parametrize("name", ["rings", "cliques"])
