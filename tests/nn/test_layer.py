@@ -90,17 +90,18 @@ POTENTIAL = random(5, 2, seed=3)
 
 def naive_readout(readout, rows, potential):
     if not len(rows):
-        return torch.zeros(6 if readout == "directional" else 3)
+        return torch.zeros(6 if readout in ("directional", "sum-mean") else 3)
     projected = (potential[:, :1] * rows).sum(0).abs() / potential[:, 0].abs().sum()
     return {
         "mean": rows.mean(0),
         "sum": rows.sum(0),
+        "sum-mean": torch.cat([rows.sum(0), rows.mean(0)]),
         "max": rows.amax(0),
         "directional": torch.cat([projected, rows.mean(0)]),
     }[readout]
 
 
-@pytest.mark.parametrize("readout", ["mean", "sum", "max", "directional"])
+@pytest.mark.parametrize("readout", ["mean", "sum", "sum-mean", "max", "directional"])
 def test_readouts_combine_each_graph_and_give_0_for_none(readout):
     x = random(5, 3) - 2  # below 0: an empty maximum of 0 must not win
     expected = [naive_readout(readout, x[g == GRAPHS.batch], POTENTIAL[g == GRAPHS.batch]) for g in range(4)]

@@ -88,7 +88,7 @@ def network(**options):
 
 
 @every_kind
-@pytest.mark.parametrize("readout", ["mean", "sum", "max", "directional", "nodes"])
+@pytest.mark.parametrize("readout", ["mean", "sum", "sum-mean", "max", "directional", "nodes"])
 @pytest.mark.parametrize("virtual_node", [False, True])
 def test_a_batch_gives_what_its_graphs_give_alone(options, readout, virtual_node):
     net = network(readout=readout, virtual_node=virtual_node, positional=2, **options).double().eval()

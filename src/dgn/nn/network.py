@@ -25,7 +25,7 @@ from dgn.nn.learned import LearnedDirections
 from dgn.nn.norm import BatchNorm
 from dgn.nn.parameters import initialize_as_authors, reset
 from dgn.nn.pre_norm import Placement, normalize
-from dgn.nn.readout import Readout, read_out
+from dgn.nn.readout import TWICE, Readout, read_out
 from dgn.nn.structure import KindEncoder, StructureEncoder, read_structure
 
 
@@ -47,7 +47,7 @@ class DGN(nn.Module):
         norm: ``"after"`` the map of each block, as published, or ``"before"`` each block, and once more at the end.
         learned_directions: so many last ones of the directions that aggregators name are gradients of potentials that
             the network computes itself (:class:`LearnedDirections`); ``field`` has the others.
-        readout: ``"mean"``, ``"sum"``, ``"max"``, ``"directional"``, or ``"nodes"`` for one output per node.
+        readout: from nodes to graphs (:func:`dgn.nn.readout.read_out`); ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
     The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`. Weights of the field are computed once per
@@ -115,7 +115,7 @@ class DGN(nn.Module):
         states = between if edge_updates else []
         self.edge_updates = _modules(states, lambda w: EdgeUpdate(w, edge_dim or 0, dropout, batch_norm))
         self.last_norm = BatchNorm(last) if norm == "before" else None
-        read = 2 * last if readout == "directional" else last
+        read = 2 * last if readout in TWICE else last
         self.head = Head(read, last, targets)
         if initialization == "authors":
             initialize_as_authors(self.layers)

@@ -7,18 +7,20 @@ from torch import Tensor
 
 from dgn.graph import Graph
 
-Readout = Literal["mean", "sum", "max", "directional", "nodes"]
-READOUTS = ("mean", "sum", "max", "directional", "nodes")
+Readout = Literal["mean", "sum", "sum-mean", "max", "directional", "nodes"]
+READOUTS = ("mean", "sum", "sum-mean", "max", "directional", "nodes")
+TWICE = ("sum-mean", "directional")  # as wide as the nodes
 
 
 def read_out(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None = None) -> Tensor:
     r"""Combine the nodes of each graph.
 
     ``"directional"`` joins to the mean the projection on the first potential, blind to its sign:
-    :math:`\big|\sum_i \phi_1(i) x_i\big| / \sum_i |\phi_1(i)|`. ``"nodes"`` keeps every node.
+    :math:`\big|\sum_i \phi_1(i) x_i\big| / \sum_i |\phi_1(i)|`. ``"sum-mean"`` joins the mean to the sum, for what
+    grows with a graph and what does not. ``"nodes"`` keeps every node.
 
     Shapes:
-        ``x`` [N, C], ``potential`` [N, K]; returns [G, C] ([G, 2 C] directional, [N, C] nodes).
+        ``x`` [N, C], ``potential`` [N, K]; returns [G, C] ([G, 2 C] sum-mean and directional, [N, C] nodes).
     """
     if readout == "nodes":
         return x
@@ -28,6 +30,9 @@ def read_out(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None
         return x.new_zeros(graph.num_graphs, x.size(1)).scatter_reduce(0, index, x, reduce="amax", include_self=False)
     if readout == "sum":
         return graph.sum_over_graph(x)
+    if readout == "sum-mean":
+        total = graph.sum_over_graph(x)
+        return torch.cat([total, total / graph.graph_size(x.dtype).clamp(min=1)], dim=1)
     mean = graph.sum_over_graph(x, mean=True)
     if readout == "mean":
         return mean

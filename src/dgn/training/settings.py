@@ -60,7 +60,7 @@ class NetworkSettings:
     message: Literal["simple", "complex"] = setting("what a neighbour sends", "simple")
     edge_dim: int | None = setting("width of encoded edge features; none: they are not used", None, least=1)
     towers: int = setting("split the channels into so many parts", 1, least=1)
-    readout: Literal["mean", "sum", "max", "directional", "nodes"] = setting("from nodes to graphs", "mean")
+    readout: Literal["mean", "sum", "sum-mean", "max", "directional", "nodes"] = setting("from nodes to graphs", "mean")
     dropout: float = setting("share of features set to 0 in training", 0.0, least=0, below=1)
     drop_path: float = setting("share of graphs that skip a layer in training", 0.0, least=0, below=1)
     batch_norm: bool = setting("normalise over the batch in each layer", True)
