@@ -1,7 +1,7 @@
 """Threads for compiled kernels."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Event, get_ident
 
 import pytest
 import torch
@@ -36,6 +36,25 @@ def test_an_error_in_any_piece_is_raised():
     try:
         with pytest.raises(ZeroDivisionError, match="the last piece"):
             threads.for_chunks(fail, 60, 1)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_pieces_of_a_piece_stay_in_its_thread():
+    seen, pieces = [], 2 * threads.PIECES
+
+    def outer(begin, end):
+        thread = get_ident()
+        threads.for_chunks(lambda *piece: seen.append((get_ident() == thread, piece)), end - begin, 1)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        threads.for_chunks(outer, 60, 1)  # with threads of their own, all would wait for each other
+        assert seen == [(True, (0, 60 // pieces))] * pieces
+        seen.clear()
+        threads.for_chunks(lambda *piece: seen.append(piece), 60, 1)
+        assert len(seen) == pieces  # all threads again
     finally:
         torch.set_num_threads(before)
 

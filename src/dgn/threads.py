@@ -21,7 +21,8 @@ def for_chunks(work: Callable[[int, int], object], total: int, smallest: int) ->
     """Call ``work(begin, end)`` on consecutive pieces of ``range(total)``, in as many threads as PyTorch uses.
 
     A piece has at least ``smallest`` items. Pieces must not depend on each other; there are a few per thread, taken as
-    threads come free, so that uneven ones even out. The calling thread works too. Our own threads instead of an OpenMP
+    threads come free, so that uneven ones even out. The calling thread works too. Pieces of a piece are done in its own
+    thread. Our own threads instead of an OpenMP
     team: a second team beside PyTorch's would spin against it for the same cores.
     """
     threads = _KERNEL_THREADS.get() or torch.get_num_threads()
@@ -32,8 +33,12 @@ def for_chunks(work: Callable[[int, int], object], total: int, smallest: int) ->
     left = pairwise(piece * total // pieces for piece in range(pieces + 1))  # taken one by one, under the lock
 
     def run() -> None:
-        for begin, end in left:
-            work(begin, end)
+        token = _KERNEL_THREADS.set(1)
+        try:
+            for begin, end in left:
+                work(begin, end)
+        finally:
+            _KERNEL_THREADS.reset(token)
 
     pool = _pool(os.getpid(), threads - 1)
     others = [pool.submit(run) for _ in range(min(threads, pieces) - 1)]

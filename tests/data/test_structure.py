@@ -8,7 +8,7 @@ import torch
 
 from dgn.data import PackedGraphs
 from dgn.data.benchmarks import Benchmark, load_benchmark
-from dgn.data.structure import with_structure
+from dgn.data.structure import structural_numbers, with_structure
 from dgn.structure import clique_counts, return_probabilities, ring_counts
 from dgn.testing import complete, cycle, path
 
@@ -42,6 +42,20 @@ def test_edges_are_told_of_rings_alone() -> None:
     assert torch.equal(cliques.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"])
     assert cliques.structure is not None
     assert cliques.structure.kinds is None
+
+
+def test_chunks_of_graphs_give_what_all_of_them_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = structural_numbers(make().graphs, 3, (3, 5), (3, 4))
+    monkeypatch.setattr("dgn.data.structure.cut", lambda _: [(0, 1), (1, 3), (3, 4)])
+    for one, other in zip(structural_numbers(make().graphs, 3, (3, 5), (3, 4)), whole, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_no_graphs_have_no_numbers() -> None:
+    nodes, edges = structural_numbers(PackedGraphs.pack([]), 2, (3,))
+    assert nodes.shape == (0, 3)
+    assert edges is not None
+    assert edges.shape == (0, 1)
 
 
 def test_packed_graphs_are_taken_side_by_side() -> None:

@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
+from dgn.data.chunks import cut, take
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
 from dgn.structure import Kinds, Structure, clique_counts, return_probabilities, ring_counts
 from dgn.structure.inputs import damped
+from dgn.threads import for_chunks
 
 
 def with_structure(
@@ -37,22 +39,38 @@ def with_structure(
             f"{benchmark.structure.random_walk} steps, rings {list(benchmark.structure.rings)} and cliques "
             f"{list(benchmark.structure.cliques)}; load them anew"
         )
-    graphs, graph, kinds = benchmark.graphs, benchmark.graphs.graph, None
-    training = _training(graphs)
-    structure, counts = structural_numbers(graph, random_walk, rings, cliques)
+    graphs, kinds, training = benchmark.graphs, None, benchmark.graphs.graphs["split"] == 0  # others decide nothing
+    structure, counts = structural_numbers(graphs, random_walk, rings, cliques)
     if counts is not None:
-        graphs, kinds = _with_edges(benchmark, counts, training[graph.target])
-    found = Structure.find(structure[training], random_walk, rings, kinds, cliques)
+        graphs, kinds = _with_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
+    seen = structure[training.repeat_interleave(graphs.node_pointer.diff())]
+    found = Structure.find(seen, random_walk, rings, kinds, cliques)
     return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
 
 
 def structural_numbers(
-    graph: Graph, random_walk: int, rings: Sequence[int], cliques: Sequence[int] = ()
+    graphs: PackedGraphs, random_walk: int, rings: Sequence[int], cliques: Sequence[int] = ()
 ) -> tuple[Tensor, Tensor | None]:
     """The numbers of nodes side by side, [N, random_walk + S + C], and the rings through edges, [E, S], if S is not 0.
 
-    One function for training and prediction, so that both give a graph the same numbers.
+    One function for training and prediction, so that both give a graph the same numbers. A thousand graphs or
+    so are taken at a time, by several threads: what is needed beside the result does not grow with their number.
     """
+    chunks = cut(graphs.node_pointer) or [(0, 0)]
+    found: list[tuple[Tensor, Tensor | None]] = [(torch.empty(0), None)] * len(chunks)
+
+    def work(begin: int, end: int) -> None:
+        for number in range(begin, end):
+            found[number] = _numbers_of(take(graphs, *chunks[number]).graph, random_walk, rings, cliques)
+
+    for_chunks(work, len(chunks), 1)
+    edges = [counts for _, counts in found if counts is not None]
+    return torch.cat([nodes for nodes, _ in found]), torch.cat(edges) if rings else None
+
+
+def _numbers_of(
+    graph: Graph, random_walk: int, rings: Sequence[int], cliques: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
     counts = ring_counts(graph, rings) if rings else None
     values = [return_probabilities(graph, random_walk)] if random_walk else []
     values += [] if counts is None else [counts.nodes.float()]
@@ -69,11 +87,6 @@ def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
 def _as_columns(values: Tensor) -> Tensor:
     """[E] or [E, ...] as [E, C], also where there is no edge."""
     return values[:, None] if values.dim() == 1 else values.flatten(1)
-
-
-def _training(graphs: PackedGraphs) -> Tensor:
-    """Whether each node is one of a training graph: those of other graphs decide nothing."""
-    return (graphs.graphs["split"] == 0).repeat_interleave(graphs.node_pointer.diff())
 
 
 def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, Kinds | None]:

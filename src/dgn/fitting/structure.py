@@ -39,7 +39,7 @@ def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     Laws: what a molecule gets does not depend on those beside it, and is what
     :func:`dgn.data.structure.with_structure` gave it in training.
     """
-    values, counts = structural_numbers(graphs.graph, structure.random_walk, structure.rings, structure.cliques)
+    values, counts = structural_numbers(graphs, structure.random_walk, structure.rings, structure.cliques)
     edges = {}
     if counts is not None:
         assert structure.kinds is not None
