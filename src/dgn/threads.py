@@ -30,7 +30,8 @@ def for_chunks(work: Callable[[int, int], object], total: int, smallest: int) ->
     if threads == 1 or pieces <= 1:
         work(0, total)
         return
-    left = pairwise(piece * total // pieces for piece in range(pieces + 1))  # taken one by one, under the lock
+    bounds = (piece * total // pieces for piece in range(pieces + 1))
+    left = iter([*pairwise(bounds)])  # of a list: threads cannot meet inside a step of it
 
     def run() -> None:
         token = _KERNEL_THREADS.set(1)

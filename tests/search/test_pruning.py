@@ -52,6 +52,11 @@ def test_few_others_decide_nothing(tmp_path: Path) -> None:
     tell(make(tmp_path / "mine"), 3, 0.1)  # gone on with: what it had itself before does not count
 
 
+def test_what_diverged_is_no_measure_for_others(tmp_path: Path) -> None:
+    tell(make(tmp_path / "mine", seeds="[1, 2]"), 3, 0.1, float("nan"))
+    assert not (tmp_path / "mine").exists()
+
+
 def test_the_mean_over_seeds_counts(tmp_path: Path) -> None:
     others(tmp_path, [0.5] * FEWEST)
     tell(make(tmp_path / "mine", seeds="[1, 2]"), 3, 0.1, 0.9)

@@ -1,6 +1,7 @@
 """Structural numbers of all graphs of a benchmark."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -12,7 +13,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
 from dgn.structure import Kinds, Structure, clique_counts, return_probabilities, ring_counts
 from dgn.structure.inputs import damped
-from dgn.threads import for_chunks
+from dgn.threads import for_chunks, kernels_alone
 
 
 def with_structure(
@@ -63,7 +64,8 @@ def structural_numbers(
         for number in range(begin, end):
             found[number] = _numbers_of(take(graphs, *chunks[number]).graph, random_walk, rings, cliques)
 
-    for_chunks(work, len(chunks), 1)
+    with kernels_alone() if len(chunks) > 1 else nullcontext():
+        for_chunks(work, len(chunks), 1)
     edges = [counts for _, counts in found if counts is not None]
     return torch.cat([nodes for nodes, _ in found]), torch.cat(edges) if rings else None
 

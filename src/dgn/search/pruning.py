@@ -1,6 +1,7 @@
 """Giving up trials that fall behind the others."""
 
 import json
+import math
 from pathlib import Path
 from statistics import fmean, median
 
@@ -38,7 +39,7 @@ class Watch:
             return
         scores = self.scores.setdefault(report.epoch, [])
         scores.append(report.metrics[self.metric])
-        if len(scores) == self.seeds:  # of all of them
+        if len(scores) == self.seeds and all(map(math.isfinite, scores)):  # what diverged fails by itself
             self._compare(report.epoch, fmean(scores))
 
     def _compare(self, epoch: int, score: float) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dgn.data.batches import Batches, Room
 from dgn.data.store import Store
+from dgn.training.replay import captured
 
 
 class Feed:
@@ -60,7 +61,7 @@ class Feed:
         self._gather()
         stream.synchronize()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+        with captured(self.graph, stream):
             self._gather()
 
     def _gather(self) -> None:

@@ -56,8 +56,15 @@ class Replay:
         self.graph = torch.cuda.CUDAGraph()
         for generator in generators:
             self.graph.register_generator_state(generator)
-        with without_collection(), torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+        with captured(self.graph, stream):
             self._once()
+
+
+@contextmanager
+def captured(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream) -> Iterator[None]:
+    """What is queued meanwhile becomes a graph instead of being run; other threads are not minded."""
+    with without_collection(), torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        yield
 
 
 @contextmanager
