@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from dgn import Graph, as_graph
 from dgn.structure import clique_counts, ring_counts
 from dgn.testing import (
-    assert_batch_independent,
-    assert_permutation_equivariant,
     complete,
-    cycle,
-    disjoint_union,
     edge_cases,
     grid,
     random_graph,
@@ -86,27 +81,6 @@ def test_directions_copies_and_self_loops_do_not_matter() -> None:
     assert torch.equal(odd.edges, torch.cat([plain.edges, plain.edges[::3], zero]))
 
 
-def test_laws() -> None:
-    union = as_graph(*disjoint_union(grid(3, 3), complete(5), cycle(5), GRAPHS["dense"]))
-
-    def nodes(graph: Graph) -> torch.Tensor:
-        return clique_counts(graph).nodes.double()
-
-    def edges(graph: Graph) -> torch.Tensor:
-        return clique_counts(graph).edges.double()
-
-    assert_permutation_equivariant(nodes, union)
-    assert_permutation_equivariant(edges, union, output="edge")
-    assert_batch_independent(nodes, union)
-    assert_batch_independent(edges, union, output="edge")
-
-
 def test_graphs_that_are_too_dense_are_refused() -> None:
     with pytest.raises(ValueError, match=r"at most 1000 neighbours to look at from a node, got more from node 3; .* 5"):
         clique_counts(complete(15)[0] + 3, limit=1000)
-
-
-@pytest.mark.parametrize("sizes", [[], [2, 3], [4, 4]])
-def test_sizes_are_checked(sizes: list[int]) -> None:
-    with pytest.raises(ValueError, match="sizes: expected different numbers from 3"):
-        clique_counts(complete(4)[0], sizes)

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from dgn import Graph, as_graph
 from dgn.structure import ring_counts
 from dgn.testing import (
-    assert_batch_independent,
-    assert_permutation_equivariant,
     complete,
     cycle,
-    disjoint_union,
     edge_cases,
     grid,
     hypercube,
@@ -64,27 +60,6 @@ def test_columns_are_the_sizes_as_they_were_asked_for() -> None:
     assert ring_counts(NAPHTHALENE, [10, 6], induced=False).edges.sum(dim=0).tolist() == [10, 12]
 
 
-def test_laws() -> None:
-    union = as_graph(*disjoint_union(grid(3, 3), complete(4), cycle(5), (NAPHTHALENE, 10)))
-
-    def nodes(graph: Graph) -> torch.Tensor:
-        return ring_counts(graph).nodes.double()
-
-    def edges(graph: Graph) -> torch.Tensor:
-        return ring_counts(graph).edges.double()
-
-    assert_permutation_equivariant(nodes, union)
-    assert_permutation_equivariant(edges, union, output="edge")
-    assert_batch_independent(nodes, union)
-    assert_batch_independent(edges, union, output="edge")
-
-
 def test_graphs_that_are_too_dense_are_refused() -> None:
     with pytest.raises(ValueError, match=r"at most 1000 edges to look at from a node, got more from node 0; .* of 8"):
         ring_counts(complete(12)[0], induced=False, limit=1000)
-
-
-@pytest.mark.parametrize("sizes", [[], [2, 3], [4, 4]])
-def test_sizes_are_checked(sizes: list[int]) -> None:
-    with pytest.raises(ValueError, match="sizes: expected different numbers from 3"):
-        ring_counts(NAPHTHALENE, sizes)
