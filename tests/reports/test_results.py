@@ -60,6 +60,13 @@ def test_other_settings_need_another_name(tmp_path: Path, make_run: Any) -> None
     assert (found.experiment.name, found.experiment.network.hidden) == ("zinc/wider", 80)
 
 
+def test_what_a_search_found_is_judged_by_what_was_published(tmp_path: Path, make_run: Any) -> None:
+    found = replace(load_experiment("zinc/tuned"), name="zinc/tuned-search", published=None)
+    write_run(tmp_path / "run", replace(make_run(), experiment=found), [])
+    collect_results(tmp_path / "run", tmp_path / "results", "zinc/tuned")
+    assert read_results(tmp_path / "results")["zinc/tuned"] == [make_run()]
+
+
 def test_one_name_is_one_experiment(tmp_path: Path, make_run: Any) -> None:
     for hidden in (80, 90):
         experiment = load_experiment("zinc/tuned", [f"network.hidden={hidden}"])

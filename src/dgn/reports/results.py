@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dgn.reports.cells import shipped
 from dgn.reports.runs import RESULT, FinishedRun, read_run, to_json, write_text
+from dgn.training.experiment import Experiment
 
 Results = Mapping[str, Sequence[FinishedRun]]
 
@@ -41,7 +42,7 @@ def collect_results(runs: Path, folder: Path, name: str | None = None, overwrite
         raise FileNotFoundError(f"{runs}: expected run folders with finished seeds, found none; check the path")
     if name is not None:
         _check_alike(found, str(runs))
-        found = [replace(run, experiment=replace(run.experiment, name=name)) for run in found]
+        found = [replace(run, experiment=_named(run.experiment, name)) for run in found]
     texts: dict[Path, str] = {}
     for run in found:
         check_settings(run, f"{runs}, seed {run.seed} of {run.experiment.name}")
@@ -71,6 +72,12 @@ def check_settings(run: FinishedRun, subject: str) -> None:
             f"{subject}: expected the settings of {name}, got others in {', '.join(changed)}; store it under another "
             "name, with --name"
         )
+
+
+def _named(experiment: Experiment, name: str) -> Experiment:
+    """An experiment under another name; that of one that comes with the package brings what was published of it."""
+    published = shipped()[name].published if name in shipped() else experiment.published
+    return replace(experiment, name=name, published=published)
 
 
 def _check_alike(runs: Sequence[FinishedRun], subject: str) -> None:

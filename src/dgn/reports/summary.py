@@ -32,10 +32,12 @@ def results_summary(results: Results) -> str:
     if not rows:
         return "No results yet."
     runs = [run for each in results.values() for run in each]
-    paper = [cell.name for table in PAPER for dataset in tables[table] for cell in cells(table, dataset)]
+    paper = {cell.name: dataset for table in PAPER for dataset in tables[table] for cell in cells(table, dataset)}
+    left = dict.fromkeys(DATASETS[dataset] for name, dataset in paper.items() if name not in results)
     told = (
         f"Test scores, mean ± deviation over seeds, the paper's in brackets.{_data(known, results)}\n"
-        f"{sum(name in results for name in paper)} of the {len(paper)} cells of the paper's two tables have been run; "
+        f"{sum(name in results for name in paper)} of the {len(paper)} cells of the paper's two tables have been run"
+        f"{' (left: ' + ', '.join(left) + ')' if left else ''}; "
         f"{duration(wall_seconds(runs))} of training in all.\n"
         "Everything else is in [docs/results.md](docs/results.md)."
     )
