@@ -51,6 +51,20 @@ def test_chunks_of_graphs_give_what_all_of_them_give(monkeypatch: pytest.MonkeyP
         assert torch.equal(one, other)
 
 
+def test_what_was_kept_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [(3, (3, 5), (3,)), (3, (3,), (3,)), (0, (), (3, 4)), (2, (), (3,))]
+    found = [structural_numbers(make().graphs, *each) for each in asked]
+    first = [structural_numbers(make().graphs, *each, tmp_path) for each in asked]
+    assert len(list(tmp_path.iterdir())) == len(asked)
+    monkeypatch.delattr("dgn.data.structure._numbers_of")
+    for each, *answers in zip(asked, found, first, strict=True):
+        for nodes, edges in (*answers, structural_numbers(make().graphs, *each, tmp_path)):
+            assert torch.equal(nodes, answers[0][0])
+            assert edges is answers[0][1] is None or torch.equal(edges, answers[0][1])
+    with pytest.raises(NameError):
+        structural_numbers(make().graphs, 4, (), (), tmp_path)
+
+
 def test_no_graphs_have_no_numbers() -> None:
     nodes, edges = structural_numbers(PackedGraphs.pack([]), 2, (3,))
     assert nodes.shape == (0, 3)

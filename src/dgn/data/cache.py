@@ -1,27 +1,37 @@
-"""A cache of solved chunks: found by what was asked, by what, and of which graphs; never trusted unchecked."""
+"""A cache of what was computed for chunks of graphs: found by what was asked, by what, and of which graphs; never
+trusted unchecked."""
 
 import hashlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from dgn.data.chunks import ChunkDirections, Request
+from torch import Tensor
+
 from dgn.data.files import digest, read_tensors, write_tensors
 from dgn.data.packed import PackedGraphs
 
-FORMAT = "dgn directions 2"
-SOLVER = 1  # raise it when results change for a reason that is not in the sources below
-SOURCES = ("spectral", "graph", "fields")  # packages whose code makes the numbers
 LIBRARIES = ("numba", "numpy", "scipy", "torch")
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What is kept: the format of its files, the packages whose code makes its numbers, and a number to raise when
+    results change for a reason that is not in these sources."""
+
+    format: str
+    sources: tuple[str, ...]
+    revision: int = 1
+
+
 @cache
-def solver_version() -> str:
+def code_version(kind: Kind) -> str:
     """A digest of all that decides the bits of a result besides its input: sources and libraries."""
-    found = hashlib.sha256(f"{FORMAT} {SOLVER}".encode())
+    found = hashlib.sha256(f"{kind.format} {kind.revision}".encode())
     package = Path(__file__).parents[1]
-    for path in sorted(path for name in SOURCES for path in (package / name).rglob("*.py")):
+    for path in sorted(path for name in kind.sources for path in (package / name).rglob("*.py")):
         found.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
     for library in LIBRARIES:
         found.update(f"{library} {_version(library)}".encode())
@@ -35,38 +45,36 @@ def _version(library: str) -> str:
         return "absent"
 
 
-def chunk_key(graphs: PackedGraphs, request: Request) -> str:
-    """The name of a chunk's result: a digest of the request, the solver and the content of the graphs.
-
-    The content is the structure and the weights; names and the type of integers do not matter.
-    """
-    content = {"node": graphs.node_pointer, "edge": graphs.edge_pointer, "index": graphs.edge_index.long()}
-    if request.edge_weight is not None:
-        content["weight"] = graphs.edges[request.edge_weight].double()
-    asked = {**asdict(request), "edge_weight": request.edge_weight is not None, "solver": solver_version()}
-    return digest(content, {name: repr(value) for name, value in asked.items()})
-
-
 @dataclass(frozen=True)
 class Cache:
-    """A folder of solved chunks, one checksummed file each; any of them may be deleted at any time."""
+    """A folder of results of one kind, one checksummed file for each chunk; any may be deleted at any time."""
 
     folder: Path
+    kind: Kind
+
+    def key(self, graphs: PackedGraphs, asked: Mapping[str, object], edge_weight: str | None = None) -> str:
+        """The name of a chunk's result: a digest of what was asked, the code and the content of the graphs.
+
+        The content is the structure and, if named, the weights; names and the type of integers do not matter.
+        """
+        content = {"node": graphs.node_pointer, "edge": graphs.edge_pointer, "index": graphs.edge_index.long()}
+        if edge_weight is not None:
+            content["weight"] = graphs.edges[edge_weight].double()
+        told = {**asked, "edge_weight": edge_weight is not None, "solver": code_version(self.kind)}
+        return digest(content, {name: repr(value) for name, value in told.items()})
 
     def path(self, key: str) -> Path:
         return self.folder / f"{key}.safetensors"
 
-    def read(self, key: str) -> ChunkDirections | None:
+    def read(self, key: str) -> dict[str, Tensor] | None:
         """The result under a key; nothing if there is none, or if the file is damaged or belongs to another key."""
         if not self.path(key).exists():
             return None
         try:
-            tensors, about = read_tensors(self.path(key), FORMAT)
+            tensors, about = read_tensors(self.path(key), self.kind.format)
         except (ValueError, OSError):
             return None  # damaged: computed again and written anew
-        return ChunkDirections.of(tensors) if about.get("key") == key else None
+        return tensors if about.get("key") == key else None
 
-    def write(self, key: str, found: ChunkDirections) -> None:
-        """Keep a result, unless a graph failed: what failed is tried again next time."""
-        if not found.failures:
-            write_tensors(self.path(key), found.tensors(), {"format": FORMAT, "key": key})
+    def write(self, key: str, found: Mapping[str, Tensor]) -> None:
+        write_tensors(self.path(key), found, {"format": self.kind.format, "key": key})

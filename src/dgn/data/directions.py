@@ -10,7 +10,7 @@ from typing import Literal
 
 import torch
 
-from dgn.data.cache import Cache, chunk_key
+from dgn.data.cache import Cache, Kind
 from dgn.data.chunks import ChunkDirections, Request, cut, solve, take
 from dgn.data.local import Job, solve_locally, torch_threads
 from dgn.data.packed import PackedGraphs
@@ -22,6 +22,7 @@ from dgn.spectral.laplacian import Normalization
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
+KEPT = Kind("dgn directions 2", ("spectral", "graph", "fields"))
 
 
 @dataclass(frozen=True)
@@ -114,22 +115,28 @@ def _chunks(
     chunks: Sequence[Callable[[], PackedGraphs]], request: Request, options: Options, workers: int
 ) -> Iterator[tuple[int, ChunkDirections, bool]]:
     """Number and directions of each chunk, and whether they were known: those first, the others as they are solved."""
-    store = None if options.cache is None else Cache(options.cache)
+    store = None if options.cache is None else Cache(options.cache, KEPT)
     keys: dict[int, str] = {}
     missing: list[Job] = []
     for number, chunk in enumerate(chunks):
         known = None
         if store is not None:
-            keys[number] = chunk_key(chunk(), request)
+            keys[number] = chunk_key(store, chunk(), request)
             known = store.read(keys[number])
         if known is None:
             missing.append((number, chunk))
         else:
-            yield number, known, True
+            yield number, ChunkDirections.of(known), True
     for number, found in _solve(missing, request, options, workers):
-        if store is not None:
-            store.write(keys[number], found)
+        if store is not None and not found.failures:  # what failed is tried again next time
+            store.write(keys[number], found.tensors())
         yield number, found, False
+
+
+def chunk_key(store: Cache, graphs: PackedGraphs, request: Request) -> str:
+    """The name of a chunk's directions in the cache; that of the weights does not matter, they do."""
+    asked = {name: value for name, value in asdict(request).items() if name != "edge_weight"}
+    return store.key(graphs, asked, request.edge_weight)
 
 
 def _solve(jobs: list[Job], request: Request, options: Options, workers: int) -> Iterator[tuple[int, ChunkDirections]]:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
+from dgn.data.cache import Cache, Kind
 from dgn.data.chunks import cut, take
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
@@ -15,9 +17,15 @@ from dgn.structure import Kinds, Structure, clique_counts, return_probabilities,
 from dgn.structure.inputs import damped
 from dgn.threads import for_chunks, kernels_alone
 
+KEPT = Kind("dgn structure 1", ("structure", "graph"))
+
 
 def with_structure(
-    benchmark: Benchmark, random_walk: int = 0, rings: Sequence[int] = (), cliques: Sequence[int] = ()
+    benchmark: Benchmark,
+    random_walk: int = 0,
+    rings: Sequence[int] = (),
+    cliques: Sequence[int] = (),
+    cache: Path | None = None,
 ) -> Benchmark:
     """The benchmark with return probabilities of ``random_walk`` steps and counts of ``rings`` and ``cliques``.
 
@@ -25,7 +33,8 @@ def with_structure(
     alone: dense graphs would have too many kinds by cliques. With rings, edges with categories or without features
     become kinds: ``edges["edge_attr"]`` [E] is then the number of a combination of categories and counts, the 64 most
     frequent ones of the training graphs, and any other edge is of the nearest kind (:class:`dgn.structure.Kinds`).
-    Edges whose features are numbers get the counts as more columns. ``benchmark.structure`` says what was found.
+    Edges whose features are numbers get the counts as more columns. ``benchmark.structure`` says what was found. In a
+    folder ``cache`` the numbers are kept and found again.
 
     >>> from dgn.data.benchmarks import load_benchmark
     >>> digits = with_structure(load_benchmark("digits"), random_walk=2, rings=(3,))
@@ -41,7 +50,7 @@ def with_structure(
             f"{list(benchmark.structure.cliques)}; load them anew"
         )
     graphs, kinds, training = benchmark.graphs, None, benchmark.graphs.graphs["split"] == 0  # others decide nothing
-    structure, counts = structural_numbers(graphs, random_walk, rings, cliques)
+    structure, counts = structural_numbers(graphs, random_walk, rings, cliques, cache)
     if counts is not None:
         graphs, kinds = _with_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
     seen = structure[training.repeat_interleave(graphs.node_pointer.diff())]
@@ -50,7 +59,11 @@ def with_structure(
 
 
 def structural_numbers(
-    graphs: PackedGraphs, random_walk: int, rings: Sequence[int], cliques: Sequence[int] = ()
+    graphs: PackedGraphs,
+    random_walk: int,
+    rings: Sequence[int],
+    cliques: Sequence[int] = (),
+    cache: Path | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The numbers of nodes side by side, [N, random_walk + S + C], and the rings through edges, [E, S], if S is not 0.
 
@@ -59,15 +72,31 @@ def structural_numbers(
     """
     chunks = cut(graphs.node_pointer) or [(0, 0)]
     found: list[tuple[Tensor, Tensor | None]] = [(torch.empty(0), None)] * len(chunks)
+    store = None if cache is None else Cache(cache, KEPT)
 
     def work(begin: int, end: int) -> None:
         for number in range(begin, end):
-            found[number] = _numbers_of(take(graphs, *chunks[number]).graph, random_walk, rings, cliques)
+            found[number] = _kept(take(graphs, *chunks[number]), random_walk, rings, cliques, store)
 
     with kernels_alone() if len(chunks) > 1 else nullcontext():
         for_chunks(work, len(chunks), 1)
     edges = [counts for _, counts in found if counts is not None]
     return torch.cat([nodes for nodes, _ in found]), torch.cat(edges) if rings else None
+
+
+def _kept(
+    graphs: PackedGraphs, random_walk: int, rings: Sequence[int], cliques: Sequence[int], store: Cache | None
+) -> tuple[Tensor, Tensor | None]:
+    """The numbers of a chunk from the cache, else computed and kept there."""
+    if store is None:
+        return _numbers_of(graphs.graph, random_walk, rings, cliques)
+    key = store.key(graphs, {"random_walk": random_walk, "rings": tuple(rings), "cliques": tuple(cliques)})
+    known = store.read(key)
+    if known is not None:
+        return known["nodes"], known.get("edges")
+    nodes, edges = _numbers_of(graphs.graph, random_walk, rings, cliques)
+    store.write(key, {"nodes": nodes} | ({} if edges is None else {"edges": edges}))
+    return nodes, edges
 
 
 def _numbers_of(

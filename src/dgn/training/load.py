@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
+from dgn.data.places import default_root
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
 from dgn.training.experiment import Experiment
@@ -10,7 +11,8 @@ from dgn.training.settings import DataSettings
 
 
 def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
-    """The benchmark of an experiment, or as much of it as is trained on; eigenvectors are computed once and kept.
+    """The benchmark of an experiment, or as much of it as is trained on; eigenvectors and structural numbers
+    are computed once and kept.
 
     Graphs with coordinates have their field already, and a network without directions needs none.
 
@@ -23,7 +25,8 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     if experiment.num_directions and data.field == "eigenvectors":
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_fraction(benchmark, data.train_fraction)
-    benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques)
+    kept = default_root() / "structure"
+    benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques, kept)
     return with_structure_field(benchmark, data.field, experiment.num_directions)
 
 
