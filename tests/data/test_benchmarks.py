@@ -150,7 +150,7 @@ def test_a_damaged_copy_is_made_again(tmp_path: Path) -> None:
 )
 def test_the_packed_molecules_have_the_published_sizes(name: str, nodes: int, edges: int, split: list[int]) -> None:
     if not DATA.exists():
-        pytest.skip(f"{DATA} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{DATA} is not at hand; it is not part of the repository")
     graphs = load_benchmark(name, path=DATA).graphs
     assert (graphs.num_nodes, graphs.num_edges) == (nodes, edges)
     assert graphs.graphs["split"].bincount().tolist() == split

@@ -93,7 +93,7 @@ def test_a_cut_file_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_real_images_have_the_published_size_and_sound_values(tmp_path: Path) -> None:
     if not FILE.exists():
-        pytest.skip(f"{FILE} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{FILE} is not at hand; it is not part of the repository")
     with np.load(FILE) as arrays:
         pointer = arrays["node_ptr"]
         assert (len(pointer), pointer[-1]) == (60_001, 7_058_005)

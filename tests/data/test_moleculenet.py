@@ -79,7 +79,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_tox21_has_its_molecules_and_every_task_in_every_part() -> None:
     if not DATA.exists():
-        pytest.skip(f"{DATA} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{DATA} is not at hand; it is not part of the repository")
     graphs = read_moleculenet(DATA / "tox21.csv.gz")
     split, y = graphs.graphs["split"], graphs.graphs["y"]
     assert split.bincount().tolist() == [6411, 801, 802]

@@ -60,7 +60,7 @@ def test_no_molecules_pack_to_nothing() -> None:
 @pytest.mark.slow
 def test_all_of_molhiv_is_rebuilt_from_its_smiles() -> None:
     if not FOLDER.exists():
-        pytest.skip(f"{FOLDER} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{FOLDER} is not at hand; it is not part of the repository")
     expected = load_benchmark("molhiv", path=FOLDER).graphs
     with gzip.open(FOLDER / "molhiv_smiles.csv.gz", "rt") as file:
         found = pack_smiles(row["smiles"] for row in csv.DictReader(file))

@@ -122,7 +122,7 @@ def test_nothing_is_added_unless_asked_for_and_nothing_twice() -> None:
 @pytest.mark.parametrize(("name", "file", "kinds", "changed"), [("zinc", ZINC, 45, 12), ("molhiv", MOLHIV, 64, 6400)])
 def test_few_kinds_suffice_for_molecules(name: str, file: Path, kinds: int, changed: int) -> None:
     if not file.exists():
-        pytest.skip(f"{file} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{file} is not at hand; it is not part of the repository")
     sizes = tuple(range(3, 9))
     before = load_benchmark(name, file)
     after = with_structure(before, rings=sizes)

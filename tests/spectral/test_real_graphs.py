@@ -25,7 +25,7 @@ GRAPHS = {
 def stored(name: str) -> tuple[np.ndarray, int]:
     file = DATA / f"{name}.npz"
     if not file.exists():
-        pytest.skip(f"{file} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{file} is not at hand; it is not part of the repository")
     with np.load(file) as arrays:
         if "edge_index" in arrays:
             return arrays["edge_index"].astype(np.int64), int(arrays["num_nodes"])

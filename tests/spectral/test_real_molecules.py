@@ -31,7 +31,7 @@ class Molecules:
 def molecules(request: pytest.FixtureRequest) -> Molecules:
     file = DATA / request.param / f"{request.param}.npz"
     if not file.exists():
-        pytest.skip(f"{file} is not at hand; the project's data lie beside the checkout, in ../shared/data")
+        pytest.skip(f"{file} is not at hand; it is not part of the repository")
     with np.load(file) as arrays:
         first_node, first_edge = arrays["node_ptr"].astype(np.int64), arrays["edge_ptr"].astype(np.int64)
         edges = arrays["edge_index"] + np.repeat(first_node[:-1], np.diff(first_edge))

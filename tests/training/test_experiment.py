@@ -57,9 +57,10 @@ def test_what_the_paper_says_of_every_run_is_followed(name: str) -> None:
     assert training.schedule == "plateau"
     assert (training.report == "best") == (training.monitor == "metric") == (dataset in ("molhiv", "molpcba"))
     assert network.size_norm == (dataset != "molhiv")
-    assert network.dropout == {"zinc": 0.0, "pattern": 0.0, "cifar10": 0.3, "molhiv": 0.3, "molpcba": 0.2}[dataset]
     assert (network.readout == "nodes") == (dataset == "pattern")
     assert experiment.published is not None
+    dropout = {"zinc": 0.0, "pattern": 0.0, "cifar10": 0.3, "molhiv": 0.3, "molpcba": 0.2}[dataset]
+    assert network.dropout == dropout or "network.dropout" in experiment.published.assumed
     assert len(training.seeds) == experiment.published.seeds
     assert training.weight_decay > 0
 

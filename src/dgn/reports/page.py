@@ -19,13 +19,14 @@ Cells = Mapping[str, Mapping[str, Sequence[Experiment]]]  # by table and dataset
 INTRODUCTION = """# Results
 
 `dgn results` writes this page from the files in `results/`, one for each seed, and from the paragraphs in
-`results/notes.yaml`. Each file holds every setting, the metrics of all splits, versions and the commit of the code.
-`dgn reproduce` runs a table again, `dgn results --collect runs` takes over what it found.
+`results/notes.yaml`. Each file holds every setting, the metrics of all splits, versions and the commit of the code,
+with a `+` where files differed from it. `dgn reproduce` runs a table again, `dgn results --collect runs` takes over
+what it found. What is called table 1 and table 2 here is printed in the paper as figures 5 and 6.
 
 - **ours**: mean ± deviation over seeds on the test graphs; n - 1 in the denominator. Errors as they are, all else in
   percent.
-- **against the paper**: better, or as good: worse by at most two deviations, the paper's where it reports one, else
-  ours; or **worse**, with a paragraph below the table.
+- **against the paper**: better; or as good, which is worse by at most two deviations over seeds, the paper's where it
+  gives one, else ours; or **worse** by more, with a paragraph below the table.
 - **time**: on the device named below the table; seeds that were trained side by side count once. Loading data and
   eigenvectors is not part of it.
 - **data** is named wherever it is not the official one. A run is named as `dgn train` takes it.

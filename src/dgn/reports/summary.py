@@ -13,6 +13,10 @@ from dgn.training.experiment import Experiment
 BEGIN, END = "<!-- results: written by dgn results -->", "<!-- end of results -->"
 PAPER = ("table1", "table2")
 SHOWN = (*PAPER, "multi-label")
+EXPLAINED = (
+    "mae: less is better, all else in percent. av and dx are along the first direction, on CIFAR10 along both axes. "
+    "Simple messages are features of a neighbour, complex ones a map of both ends, complex-e of the bond too."
+)
 #: Columns of the summary: the row of the paper's first table, and where it has none the one with both axes.
 COLUMNS = {
     "mean": ("mean",),
@@ -35,7 +39,7 @@ def results_summary(results: Results) -> str:
     paper = {cell.name: dataset for table in PAPER for dataset in tables[table] for cell in cells(table, dataset)}
     left = dict.fromkeys(DATASETS[dataset] for name, dataset in paper.items() if name not in results)
     told = (
-        f"Test scores, mean ± deviation over seeds, the paper's in brackets.{_data(known, results)}\n"
+        f"Test scores, mean ± deviation over seeds, the paper's in brackets; {EXPLAINED}{_data(known, results)}\n"
         f"{sum(name in results for name in paper)} of the {len(paper)} cells of the paper's two tables have been run"
         f"{' (left: ' + ', '.join(left) + ')' if left else ''}; "
         f"{duration(wall_seconds(runs))} of training in all.\n"
