@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dgn.training.loop import train
-from dgn.training.material import prepare
+from dgn.training.material import _first_directions, prepare
 from tests.training.small import make_benchmark, make_experiment
 
 GROUPS = {"aggregators": ["mean", "dx1-group2", "av1-group2", "dx1"]}
@@ -26,6 +26,26 @@ def test_more_directions_are_found_where_a_group_needs_them(monkeypatch, tmp_pat
     experiment = make_experiment(network={"aggregators": ["mean", "dx1-group"]})
     assert experiment.num_directions == 3
     assert prepare(experiment, make_benchmark(), torch.device("cpu")).store.weights.edge.size(1) == 3
+
+
+@pytest.mark.parametrize("aggregators", [["mean", "dx1"], ["mean", "max"]])
+def test_directions_that_others_asked_for_change_nothing(aggregators):
+    settings = {"drop": 0.5, "distortion": 0.2} if "dx1" in aggregators else {}
+    experiment = make_experiment(network={"aggregators": aggregators}, augmentation=settings)
+    wide = make_benchmark()
+    alone = _first_directions(wide.graphs, experiment.num_directions)
+    assert alone.edges.get("field", torch.empty(0, 0)).size(1) == experiment.num_directions
+    results = [train(experiment, each, (0,), device="cpu") for each in (wide, replace(wide, graphs=alone))]
+    assert results[0][0].metrics == results[1][0].metrics
+
+
+def test_edge_features_that_are_not_there_are_named():
+    bare = replace(make_benchmark().graphs, edges={})
+    experiment = make_experiment(network={"aggregators": ["mean"], "message": "complex", "edge_dim": 4})
+    with pytest.raises(
+        ValueError, match=r"network.edge_dim: expected none, for the graphs have no edge features, got 4"
+    ):
+        train(experiment, replace(make_benchmark(), graphs=bare, edge_sizes=None), (0,), device="cpu")
 
 
 def test_training_does_not_see_the_basis(tmp_path):

@@ -1,7 +1,7 @@
 """Training: several seeds side by side, epoch by epoch, until the schedule of each one ends."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,9 @@ def train(
                 if resume:
                     run.resume(say)
                 run.save()
-            _train(runs, material, on_epoch, save_every)
-            results = [_finish(run, material) for run in runs if run.failure is None]
+            streams = {run.member.seed: own_stream(fabric.device) for run in runs}
+            _train(runs, streams, material, on_epoch, save_every)
+            results = [_finish(run, streams, material) for run in runs if run.failure is None]
     except (RuntimeError, MemoryError) as problem:
         if not is_out_of_memory(problem):
             raise
@@ -76,12 +77,15 @@ def _member(seed: int, experiment: Experiment, benchmark: Benchmark, material: M
 
 
 def _train(
-    runs: list[Run], material: Material, on_epoch: Callable[[EpochReport], None] | None, save_every: float
+    runs: list[Run],
+    streams: Mapping[int, Any],
+    material: Material,
+    on_epoch: Callable[[EpochReport], None] | None,
+    save_every: float,
 ) -> None:
     """Epochs of all seeds: queue the work of each, then wait for each."""
     start, saved = time.perf_counter() - max(run.seconds for run in runs), time.perf_counter()
     validation = {run.member.seed: material.splits["val"].fork() for run in runs}
-    streams = {run.member.seed: own_stream(run.member.device) for run in runs}
     while active := [run for run in runs if run.active]:
         side_by_side([run.member for run in active], [streams[run.member.seed] for run in active], material.training)
         for run in active:
@@ -97,12 +101,13 @@ def _train(
                 on_epoch(report)
         if time.perf_counter() - saved > save_every or not all(run.active for run in active):
             for run in active:
-                run.save()
+                with streams[run.member.seed]:  # behind what is still queued there
+                    run.save()
             saved = time.perf_counter()
 
 
-def _finish(run: Run, material: Material) -> RunResult:
-    with own_stream(run.member.device):
+def _finish(run: Run, streams: Mapping[int, Any], material: Material) -> RunResult:
+    with streams[run.member.seed]:
         return run.finish(material.fork())
 
 

@@ -1,5 +1,7 @@
 """What all seeds of an experiment share: graphs on the device, splits, the objective."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -19,6 +21,7 @@ from dgn.training.member import cut
 from dgn.training.objectives import Objective, make_objective
 
 SPLITS = ("train", "val", "test")
+OF_DIRECTIONS = ("potential", "repeated", "gap", "field")  # values with a column for each
 
 
 class Material(NamedTuple):
@@ -60,7 +63,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             *(["potential"] if potential else []),
             *(n for n in ("y", "structure") if n in graphs.nodes),
         ],
-        "edges": [*(["edge_attr"] if network.edge_dim else []), *(["field"] if "field" in graphs.edges else [])],
+        "edges": [name for name in (*(["edge_attr"] if network.edge_dim else []), "field") if name in graphs.edges],
         "graphs": [name for name in ("y",) if name in graphs.graphs],
     }
     plan = network.given_plan
@@ -109,10 +112,24 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
 
 
 def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
-    """The graphs with as many directions as the experiment asks for; computed once, then read from the cache."""
+    """The graphs with as many directions as the experiment asks for; computed once, then read from the cache.
+
+    No more than these: augmentation draws for each direction, and a result must not depend on what others asked for.
+    """
     graphs, wanted = benchmark.graphs, experiment.num_directions
-    if benchmark.coordinates or not wanted or benchmark.field != "eigenvectors":
+    if benchmark.coordinates:
         return graphs
-    if "field" in graphs.edges and graphs.edges["field"].size(1) >= wanted:
-        return graphs
-    return with_directions(benchmark, wanted, experiment.data.normalization).graphs
+    given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
+    if given < wanted and benchmark.field == "eigenvectors":
+        graphs = with_directions(benchmark, wanted, experiment.data.normalization).graphs
+    return graphs if given <= wanted else _first_directions(graphs, wanted)
+
+
+def _first_directions(graphs: PackedGraphs, count: int) -> PackedGraphs:
+    """The graphs with so many directions of those that they have; with none, without a field."""
+
+    def first(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        few = {name: values[name][:, :count].contiguous() for name in OF_DIRECTIONS if name in values and count}
+        return {name: value for name, value in values.items() if name not in OF_DIRECTIONS} | few
+
+    return replace(graphs, nodes=first(graphs.nodes), edges=first(graphs.edges))
