@@ -15,9 +15,9 @@ def make(folder: Path, name: str = "digits/mean", epochs: int = 10, seeds: Any =
     return Watch(folder, load_experiment(name, [f"training.epochs={epochs}", f"training.seeds={seeds}"]))
 
 
-def tell(watch: Watch, epoch: int, *scores: float) -> None:
+def tell(watch: Watch, epoch: int, *scores: float, best: float | None = None) -> None:
     for seed, score in enumerate(scores):
-        watch(EpochReport(seed, epoch, watch.epochs, 1e-3, 1.0, 1.0, {watch.metric: score}, 1.0, 1.0))
+        watch(EpochReport(seed, epoch, watch.epochs, 1e-3, 1.0, 1.0, {watch.metric: score}, 1.0, 1.0, best))
 
 
 def others(folder: Path, scores: list[float], share: str = "0.3") -> None:
@@ -62,3 +62,9 @@ def test_the_mean_over_seeds_counts(tmp_path: Path) -> None:
     tell(make(tmp_path / "mine", seeds="[1, 2]"), 3, 0.1, 0.9)
     with pytest.raises(GivenUpError, match=r"accuracy 45\.00 there"):
         tell(make(tmp_path / "worse", seeds="[1, 2]"), 3, 0.1, 0.8)
+
+
+def test_where_the_best_epoch_counts_it_is_compared(tmp_path: Path) -> None:
+    others(tmp_path, [0.5] * FEWEST)
+    tell(make(tmp_path / "mine"), 3, 0.1, best=0.6)
+    assert json.loads((tmp_path / "mine/checks.json").read_text()) == {"0.3": 0.6}

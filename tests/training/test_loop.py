@@ -83,6 +83,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
         torch.testing.assert_close(weights(killed, seed), weights(whole, seed), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(("objective", "choose"), [("regression", min), ("multi-label", max)])
+def test_an_epoch_tells_the_best_so_far_where_it_counts(tmp_path, objective, choose):
+    experiment = make_experiment(training={"epochs": 12, "learning_rate": 0.05, "report": "best"})
+    interrupt_after(10, experiment, objective, tmp_path, [5])
+    reports = []
+    (done,) = train(experiment, make_benchmark(objective), [5], tmp_path, "cpu", reports.append)
+    course = [row[small.METRICS[objective]] for row in done.history]
+    assert [each.best for each in reports] == [choose(course[:11]), choose(course)]
+    assert choose(course[10:]) != choose(course)  # the best was before the interruption
+
+
 @pytest.mark.slow
 def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
     # Of 24 training graphs a batch of 23 leaves one: the second process has none of it.

@@ -22,7 +22,11 @@ from dgn.training.schedule import Schedule
 
 @dataclass(frozen=True)
 class EpochReport:
-    """An epoch of one seed, as soon as it is over. ``metrics`` are those of the validation graphs."""
+    """An epoch of one seed, as soon as it is over. ``metrics`` are those of the validation graphs.
+
+    ``best`` is the main one of the best epoch so far, also of those before an interruption; nothing where the last
+    epoch counts, or where this one diverged.
+    """
 
     seed: int
     epoch: int
@@ -33,6 +37,7 @@ class EpochReport:
     metrics: dict[str, float]
     seconds: float
     graphs_per_second: float
+    best: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +94,11 @@ class Run:
             self.best = self.member.state.scored()
         self.member.schedule = schedule.after(watched, self.settings)
         rate = graphs / took if took > 0 else math.inf
+        sign = 1 if self.member.objective.higher_is_better else -1
+        best = sign * self.best_score if self.settings.report == "best" and self.failure is None else None
         return EpochReport(
             self.member.seed, schedule.epoch + 1, self.settings.epochs, schedule.rate, loss, scores.loss,
-            scores.metrics, seconds, rate,
+            scores.metrics, seconds, rate, best,
         )  # fmt: skip
 
     def finish(self, splits: dict[str, Split]) -> RunResult:
