@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from dgn.reports.cells import cells
+from dgn.reports.cells import cells, choose
 from dgn.reports.scores import Score
 from dgn.reports.tables import comparison_table, paper_table, seeds_table
 
@@ -31,31 +29,8 @@ def test_runs_side_by_side(make_run: Any) -> None:
     )
 
 
-def test_the_cells_of_a_table_come_in_the_order_of_the_paper() -> None:
-    names = [cell.name for cell in cells("table1", "zinc")]
-    assert len(names) == 24
-    assert names[0] == "zinc/simple/mean"
-    assert names[8:11] == ["zinc/complex/mean", "zinc/complex/mean-pos1", "zinc/complex/mean-pos1-pos2"]
-    assert names[-1] == "zinc/complex-e/mean-dx1-av1"
-    assert [cell.name for cell in cells("table2", "zinc")] == ["zinc/tuned", "zinc/tuned-no-edges"]
-
-
-def test_rows_are_chosen_by_name() -> None:
-    names = [cell.name for cell in cells("table1", "pattern", ["mean", "complex/mean-dx1"])]
-    assert names == ["pattern/simple/mean", "pattern/complex/mean", "pattern/complex/mean-dx1"]
-
-
-def test_unknown_parts_of_a_table_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"table: .* did you mean 'table1'"):
-        cells("tabel1", "zinc")
-    with pytest.raises(ValueError, match=r"dataset of table1: .* did you mean 'zinc'"):
-        cells("table1", "zink")
-    with pytest.raises(ValueError, match=r"row: .* did you mean 'mean-dx1'"):
-        cells("table1", "zinc", ["mean dx1"])
-
-
 def test_a_table_of_the_paper_shows_ours_beside_it() -> None:
-    chosen = cells("table1", "zinc", ["mean", "complex/mean-dx1"])
+    chosen = choose("table1", ["zinc"], ["mean", "complex/mean-dx1"])
     table = paper_table(chosen, {"zinc/complex/mean-dx1": Score("mae", (0.22, 0.24))})
     assert table.title == "Table 1, the same budget: zinc, mae"
     assert table.header == ("run", "simple", "simple paper", "complex", "complex paper", "complex-e", "complex-e paper")

@@ -57,7 +57,7 @@ def command(
     parallel: Annotated[int, typer.Option(help="So many cells at once, each in a process of its own.", min=1)] = 1,
 ) -> None:
     """Run the cells of a table of the paper, row by row, and print it beside the paper's."""
-    from dgn.reports.cells import cells, in_turn, table_datasets
+    from dgn.reports.cells import choose, table_datasets
     from dgn.training.experiment import load_experiment
 
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
@@ -66,8 +66,7 @@ def command(
         changes.append(f"training.seeds={chosen}")
     wanted = [row.strip() for row in rows.split(",")] if rows else []
     datasets = [each.strip() for each in dataset.split(",")] if dataset else table_datasets(table)
-    names = [cell.name for each in datasets for cell in in_turn(cells(table, each, wanted))]
-    experiments = [load_experiment(name, changes) for name in names]
+    experiments = [load_experiment(cell.name, changes) for cell in choose(table, datasets, wanted)]
     code = run_cells(make_console(), experiments, out, device, curves, parallel)
     if code:
         raise typer.Exit(code)

@@ -66,21 +66,35 @@ def table_datasets(table: str) -> list[str]:
     return [dataset for dataset in DATASETS if dataset in found]
 
 
-def cells(table: str, dataset: str, rows: Sequence[str] = ()) -> list[Experiment]:
+def cells(table: str, dataset: str) -> list[Experiment]:
     """The experiments of a table for one dataset, in the order of the paper.
 
-    ``rows`` are names such as ``mean-dx1``, or of whole experiments such as ``complex/mean``; none means all.
-
-    >>> [cell.name for cell in cells("table1", "zinc", ["complex/mean-dx1"])]
-    ['zinc/complex/mean-dx1']
+    >>> [cell.name for cell in cells("table2", "zinc")]
+    ['zinc/tuned', 'zinc/tuned-no-edges']
     """
     check_option(f"dataset of {table}", dataset, tuple(table_datasets(table)))
-    known = in_order([each for each in shipped().values() if each.data.dataset == dataset and table_of(each) == table])
-    names = {each.name: each.name.removeprefix(f"{dataset}/") for each in known}
-    short = dict.fromkeys(part for name in names.values() for part in (name, name.split("/")[-1]))
+    return in_order([each for each in shipped().values() if each.data.dataset == dataset and table_of(each) == table])
+
+
+def choose(table: str, datasets: Sequence[str], rows: Sequence[str] = ()) -> list[Experiment]:
+    """The experiments of a table for some datasets, one dataset after the other, each in the order in which it is run.
+
+    ``rows`` are names such as ``mean-dx1``, or of whole experiments such as ``complex/mean``; none means all. Each has
+    to be one of some dataset: those that have none are left out.
+
+    >>> [cell.name for cell in choose("table2", ["pattern", "zinc", "molhiv"], ["tuned-no-edges"])]
+    ['zinc/tuned-no-edges']
+    """
+    known = [(each, _names(each)) for dataset in datasets for each in in_turn(cells(table, dataset))]
     for row in rows:
-        check_option("row", row, tuple(short))
-    return [each for each in known if not rows or {names[each.name], names[each.name].split("/")[-1]} & set(rows)]
+        check_option("row", row, tuple(dict.fromkeys(name for _, names in known for name in names)))
+    return [each for each, names in known if not rows or set(names) & set(rows)]
+
+
+def _names(experiment: Experiment) -> tuple[str, str]:
+    """What an experiment is called as a row of its dataset."""
+    name = experiment.name.removeprefix(f"{experiment.data.dataset}/")
+    return name, name.rpartition("/")[2]
 
 
 def in_order(experiments: Sequence[Experiment]) -> list[Experiment]:
@@ -91,7 +105,7 @@ def in_order(experiments: Sequence[Experiment]) -> list[Experiment]:
 def in_turn(experiments: Sequence[Experiment]) -> list[Experiment]:
     """The order in which cells are run: whole rows, so that a sitting that is cut leaves some; weak augmentation first.
 
-    >>> [cell.name for cell in in_turn(cells("table1", "zinc", ["mean", "mean-dx1"]))][2:4]
+    >>> [cell.name for cell in in_turn(cells("table1", "zinc"))][2:4]
     ['zinc/complex-e/mean', 'zinc/simple/mean-dx1']
     """
     return sorted(experiments, key=_turn)
