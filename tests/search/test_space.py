@@ -93,6 +93,8 @@ def test_values_of_spaces_beyond_the_paper_fit_together(name: str) -> None:
         ({"settings": {"a.b": {"low": "1"}}}, "a.b: expected a list of values"),
         ({"settings": {"a.b": {"low": "x", "high": "1"}}}, "a.b: expected numbers"),
         ({"settings": {"a.b": {"low": "2", "high": "1"}}}, "a.b: expected low at most high"),
+        ({"settings": {"a.b": {"low": "1", "high": "2", "log": "yes"}}}, "log of a.b: expected one of 'true', 'false'"),
+        ({"settings": {"a.b": {"low": "1", "high": "2", "log": "1"}}}, "log of a.b: expected one of 'true', 'false'"),
         ({"parameters": "many", "settings": {"a.b": ["1"]}}, "parameters: expected a whole number, got 'many'"),
     ],
 )
@@ -107,3 +109,19 @@ def test_unknown_spaces_and_broken_files_are_refused_by_name(tmp_path: Path) -> 
     (tmp_path / "space.yaml").write_text("settings: [")
     with pytest.raises(ValueError, match=r"space.yaml: "):
         load_space(tmp_path / "space.yaml")
+    with pytest.raises(FileNotFoundError, match=r"none\.yaml: expected a YAML file with a space, found none; check"):
+        load_space(tmp_path / "none.yaml")
+
+
+def test_a_setting_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text("settings:\n  network.hidden: [8]\n  network.layers: [2]\n  network.hidden: [16]\n")
+    with pytest.raises(ValueError, match=r"space\.yaml: key 'network\.hidden': expected once .* got it twice"):
+        load_space(path)
+
+
+@pytest.mark.parametrize(("text", "log"), [("true", True), ("True", True), ("false", False), ("FALSE", False)])
+def test_true_and_false_as_yaml_writes_them(text: str, log: bool) -> None:
+    assert read_space({"settings": {"a.b": {"low": "1", "high": "2", "log": text}}}).domains["a.b"] == Range(
+        1, 2, log=log, whole=True
+    )

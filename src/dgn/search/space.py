@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 
 from dgn.graph.checks import check_option
+from dgn.training.experiment import SUFFIXES, UniqueKeys
 
 Value = str | int | float
 YES, NO = "yes", "no"
@@ -103,12 +104,13 @@ def space_names() -> list[str]:
 def load_space(name_or_path: str | Path) -> Space:
     """A space by its name or from a YAML file."""
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix not in SUFFIXES:
         check_option("space", str(name_or_path), tuple(space_names()))
         path = _shipped() / f"{name_or_path}.yaml"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected a YAML file with a space, found none; check the path")
     try:
-        # Every value stays the text that it is in the file: it will be read as a setting is.
-        return read_space(yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader))
+        return read_space(yaml.load(path.read_text(encoding="utf-8"), _Loader))
     except (ValueError, yaml.YAMLError) as problem:
         raise ValueError(f"{name_or_path}: {problem}") from problem
 
@@ -151,7 +153,9 @@ def _range(name: str, values: Any) -> Range:
         raise ValueError(f"{name}: expected numbers, got {values!r}; write {{low: 1, high: 9}}") from problem
     if low > high:
         raise ValueError(f"{name}: expected low at most high, got {low:g} and {high:g}; exchange them")
-    return Range(low, high, values.get("log") == "true", step, whole)
+    log = str(values.get("log", "false")).lower()
+    check_option(f"log of {name}", log, ("true", "false"))
+    return Range(low, high, log == "true", step, whole)
 
 
 def _parameters(text: str | None) -> int | None:
@@ -168,6 +172,10 @@ def _text(value: Any) -> str:
         if isinstance(value, Sequence) and not isinstance(value, str)
         else str(value)
     )
+
+
+class _Loader(UniqueKeys, yaml.BaseLoader):
+    """YAML in which every value stays the text that it is in the file: it will be read as a setting is."""
 
 
 def _shipped() -> Path:

@@ -185,8 +185,8 @@ def _override(data: dict[str, Any], override: str) -> dict[str, Any]:
     return {**data, first: _override(inner or {}, f"{rest}={text}")}
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML whose numbers may be written 1e-3, and whose keys stand once."""
+class UniqueKeys(yaml.constructor.BaseConstructor):
+    """A part of YAML loaders that refuses a key that stands twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -195,6 +195,10 @@ class _Loader(yaml.SafeLoader):
             line = node.start_mark.line + 1
             raise ValueError(f"key {twice[0]!r}: expected once in the section of line {line}, got it twice; remove one")
         return super().construct_mapping(node, deep)
+
+
+class _Loader(UniqueKeys, yaml.SafeLoader):
+    """YAML whose numbers may be written 1e-3, and whose keys stand once."""
 
 
 _Loader.add_implicit_resolver(
