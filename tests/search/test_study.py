@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dgn.search.space import Space, read_space
 from dgn.search.study import Search
@@ -116,8 +117,20 @@ def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
     for data, changed, what in ((OPEN, {}, "space"), (GRID, {"seeds": [1]}, "seeds"), (GRID, {"seed": 1}, "seed")):
         with pytest.raises(ValueError, match=f"expected a new folder or one of the same search.*differs in {what};"):
             make(tmp_path, data, **changed)
-    with pytest.raises(ValueError, match="differs in experiment"):
+    with pytest.raises(
+        ValueError, match=r"differs in network\.hidden \(78 there, 48 asked for\), network\.aggregators"
+    ):
         make(tmp_path, name="digits/dx")
+
+
+def test_a_search_goes_on_when_dgn_has_a_new_setting(tmp_path: Path) -> None:
+    under_way = make(tmp_path).next(4)
+    path = tmp_path / "search.yaml"
+    told = yaml.safe_load(path.read_text())
+    del told["experiment"]["network"]["dropout"]  # as if it had not been one then
+    path.write_text(yaml.safe_dump(told))
+    assert make(tmp_path).next(4) == under_way
+    assert yaml.safe_load(path.read_text())["experiment"]["network"]["dropout"] == 0
 
 
 def test_names_that_are_no_setting_are_refused_at_once(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Search:
         self.seeds = tuple(seeds)
         self.metric = main_metric(experiment)
         _check_names(experiment, space)
-        _describe(folder, {"experiment": experiment.to_dict(), "space": _plain(space), "seeds": [*seeds], "seed": seed})
+        _describe(folder, experiment, {"space": _plain(space), "seeds": [*seeds], "seed": seed})
         self.study = _open(folder / STORAGE, METRICS[self.metric][1])
 
     def next(self, total: int, busy: Collection[int] = ()) -> Trial | None:
@@ -164,13 +164,17 @@ def _plain(space: Space) -> dict[str, Any]:
     return {"parameters": space.parameters, "domains": domains, "groups": groups}
 
 
-def _describe(folder: Path, told: dict[str, Any]) -> None:
-    """Write down what is searched, or hold it against what was searched here before."""
+def _describe(folder: Path, experiment: Experiment, told: dict[str, Any]) -> None:
+    """Write down what is searched, or hold it against what was searched here before.
+
+    Settings that dgn did not have then are taken to be at their defaults.
+    """
     check_folder(folder)
-    path, text = folder / DESCRIPTION, yaml.safe_dump(told, sort_keys=False)
+    path, text = folder / DESCRIPTION, yaml.safe_dump({"experiment": experiment.to_dict(), **told}, sort_keys=False)
     if path.exists():
         before = yaml.safe_load(path.read_text(encoding="utf-8"))
-        changed = [key for key in told if before.get(key) != yaml.safe_load(text)[key]]
+        settings = experiment.tell_differences(read_experiment(before["experiment"]))
+        changed = [settings] * bool(settings) + [key for key in told if before.get(key) != yaml.safe_load(text)[key]]
         if changed:
             raise ValueError(
                 f"{folder}: expected a new folder or one of the same search, got one that differs in "
