@@ -16,7 +16,10 @@ def count_rings(pointer, neighbor, link, column, induced, limit, nodes, edges):
     path, via = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     cursor = np.empty(longest, dtype=np.int64)
     place = np.full(len(nodes), -1, dtype=np.int64)  # on the path
+    home = np.full(len(nodes), -1, dtype=np.int64)  # the edge of a node to the start
     for start in range(len(nodes)):
+        around = neighbor[pointer[start] : pointer[start + 1]]
+        home[around] = link[pointer[start] : pointer[start + 1]]
         work, depth = 0, 0
         path[0], place[start], cursor[0] = start, 0, pointer[start]
         while depth >= 0:
@@ -31,32 +34,30 @@ def count_rings(pointer, neighbor, link, column, induced, limit, nodes, edges):
             work += 1
             if other <= start or place[other] >= 0:
                 continue
-            work += pointer[other + 1] - pointer[other]
+            chords = induced and depth >= 2  # a path of two nodes has no inside
+            if chords:
+                work += pointer[other + 1] - pointer[other]
             if work > limit:
                 return start
-            closing, chord = look_around(other, start, depth, pointer, neighbor, link, place)
-            if induced and chord:
+            if chords and has_chord(other, depth, pointer, neighbor, place):
                 continue
-            via[depth] = link[step]
+            closing, via[depth] = home[other], link[step]
             if closing >= 0 and depth >= 1 and path[1] < other and column[depth + 2] >= 0:
                 add_cycle(path, via, depth, other, closing, column[depth + 2], nodes, edges)
             if depth + 2 < longest and not (induced and closing >= 0 and depth >= 1):
                 depth += 1
                 path[depth], place[other], cursor[depth] = other, depth, pointer[other]
+        home[around] = -1
     return -1
 
 
 @compiled
-def look_around(node, start, depth, pointer, neighbor, link, place):
-    """The edge from a node behind the path to its start, or -1; and whether another one leads inside the path."""
-    closing, chord = -1, False
+def has_chord(node, depth, pointer, neighbor, place):
+    """Whether an edge leads from a node behind the path to one inside it."""
+    chord = False
     for e in range(pointer[node], pointer[node + 1]):
-        other = neighbor[e]
-        if other == start:
-            closing = link[e]
-        elif 0 < place[other] < depth:
-            chord = True
-    return closing, chord
+        chord |= 0 < place[neighbor[e]] < depth
+    return chord
 
 
 @compiled
