@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dgn.cli import reproduce
 from dgn.reports.scores import main_metric
 
 CELLS = ("reproduce", "table1", "--dataset", "zinc", "--rows", "mean,complex/mean-dx1", "--seeds", "41,95")
@@ -141,7 +142,9 @@ def test_a_damaged_result_of_an_absent_dataset_is_left_out(
     damaged.write_text("{")
     rows = ("--rows", "simple/mean,simple/mean-dx1", "--seeds", "41", "--device", "cpu")
     done = dgn("reproduce", "table1", "--dataset", "zinc", *rows)
-    assert "zinc/simple/mean: zinc: expected a file, found nothing\nzinc: other cells that are left out: 1" in done.stderr
+    assert (
+        "zinc/simple/mean: zinc: expected a file, found nothing\nzinc: other cells that are left out: 1" in done.stderr
+    )
     assert not training.calls
 
 
@@ -182,6 +185,22 @@ def test_cells_at_once(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch)
     assert len(training.calls) == 8
     assert again.output.count("0.680 ± 0.382") == 8
     assert "in runs/zinc/simple/mean" in Path("runs/zinc/simple/mean/output.txt").read_text()
+
+
+def test_a_process_that_is_lost_costs_its_cell_alone(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = reproduce._work
+
+    def lose(experiment: Any, *given: Any) -> Any:
+        if experiment.name == "zinc/complex/mean":
+            raise RuntimeError("process: expected it to live")
+        return honest(experiment, *given)
+
+    monkeypatch.setattr(reproduce, "workers", threads)
+    monkeypatch.setattr(reproduce, "_work", lose)
+    done = dgn(*CELLS, "--device", "cpu", "--parallel", "2")
+    assert done.exit_code == 1
+    assert "zinc/complex/mean: process: expected it to live" in done.stderr
+    assert len(training.calls) == 3
 
 
 def test_several_processes_do_not_start_more(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:

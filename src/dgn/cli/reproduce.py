@@ -143,7 +143,12 @@ def _at_once(
         yield from ((experiment, None, 0.0) for experiment in experiments if experiment not in there)
         asked = {pool.submit(_work, each, load.widest(each), out, device): each for each in there}
         for future in as_completed(asked):
-            yield asked[future], *future.result()
+            runs, seconds = None, 0.0
+            try:
+                runs, seconds = future.result()
+            except Exception as problem:  # a process that was lost
+                say_error(f"{asked[future].name}: {problem}")
+            yield asked[future], runs, seconds
 
 
 def _work(

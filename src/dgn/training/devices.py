@@ -82,6 +82,6 @@ def free_memory() -> None:
     A device that this process cannot use any more, as after an illegal access, raises a RuntimeError here.
     """
     gc.collect()
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
