@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dgn.cli import reproduce
 from dgn.reports.scores import main_metric
 
 CELLS = ("reproduce", "table1", "--dataset", "zinc", "--rows", "mean,complex/mean-dx1", "--seeds", "41,95")
@@ -106,6 +107,47 @@ def test_a_dataset_that_cannot_be_had_is_asked_for_once(
         assert len(training.calls) == 3, number
 
 
+@pytest.mark.parametrize("parallel", ["1", "2"])
+def test_a_damaged_file_costs_its_cell_alone(
+    dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch, parallel: str
+) -> None:
+    def load(experiment: Any, _progress: bool) -> Any:
+        if experiment.data.dataset == "molhiv":
+            raise ValueError("molhiv: expected checksum 1, got another")
+        return SimpleNamespace(metric=main_metric(experiment), note="")
+
+    monkeypatch.setattr("dgn.training.load.load_graphs", load)
+    monkeypatch.setattr("dgn.cli.reproduce.workers", threads)
+    damaged = Path("runs/zinc/simple/mean/seed-41/result.json")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    told = ("--rows", "simple/mean,simple/mean-dx1", "--seeds", "41", "--device", "cpu", "--parallel", parallel)
+    done = dgn("reproduce", "table1", "--dataset", "zinc,molhiv", *told)
+    assert done.exit_code == 1
+    assert done.stderr.count("zinc/simple/mean: runs/zinc/simple/mean/seed-41/result.json: expected a result") == 1
+    assert done.stderr.count("molhiv/simple/mean: molhiv: expected checksum 1, got another") == 1
+    assert [name for name, _ in training.calls] == ["zinc/simple/mean-dx1"]
+    assert "zinc/simple/mean-dx1: 0.410" in done.output
+
+
+def test_a_damaged_result_of_an_absent_dataset_is_left_out(
+    dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(experiment: Any, _progress: bool) -> Any:
+        raise FileNotFoundError(f"{experiment.data.dataset}: expected a file, found nothing")
+
+    monkeypatch.setattr("dgn.training.load.load_graphs", load)
+    damaged = Path("runs/zinc/simple/mean-dx1/seed-41/result.json")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    rows = ("--rows", "simple/mean,simple/mean-dx1", "--seeds", "41", "--device", "cpu")
+    done = dgn("reproduce", "table1", "--dataset", "zinc", *rows)
+    assert (
+        "zinc/simple/mean: zinc: expected a file, found nothing\nzinc: other cells that are left out: 1" in done.stderr
+    )
+    assert not training.calls
+
+
 def test_finished_cells_are_skipped(dgn: Any, training: Any) -> None:
     dgn(*CELLS, "--device", "cpu")
     again = dgn(*CELLS, "--device", "cpu")
@@ -143,6 +185,22 @@ def test_cells_at_once(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch)
     assert len(training.calls) == 8
     assert again.output.count("0.680 ± 0.382") == 8
     assert "in runs/zinc/simple/mean" in Path("runs/zinc/simple/mean/output.txt").read_text()
+
+
+def test_a_process_that_is_lost_costs_its_cell_alone(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = reproduce._work
+
+    def lose(experiment: Any, *given: Any) -> Any:
+        if experiment.name == "zinc/complex/mean":
+            raise RuntimeError("process: expected it to live")
+        return honest(experiment, *given)
+
+    monkeypatch.setattr(reproduce, "workers", threads)
+    monkeypatch.setattr(reproduce, "_work", lose)
+    done = dgn(*CELLS, "--device", "cpu", "--parallel", "2")
+    assert done.exit_code == 1
+    assert "zinc/complex/mean: process: expected it to live" in done.stderr
+    assert len(training.calls) == 3
 
 
 def test_several_processes_do_not_start_more(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,46 @@ def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended:
     assert len(pretended.calls) == 2
 
 
+def test_settings_that_training_refuses_are_left_out(search: Any) -> None:
+    Path("space.yaml").write_text("settings:\n  kind:\n    other: {augmentation.resample: true}\n    same: {}\n")
+    done = search(*(word for change in SMALL for word in ("--set", change)))
+    assert done.exit_code == 0, done.output
+    assert "trial 0: augmentation.resample: expected" in done.stderr
+    assert "chosen by validation: trial 1" in done.output
+
+
+def test_whatever_goes_wrong_in_a_trial_is_told_and_the_others_go_on(
+    search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(experiment: Any, *given: Any, **named: Any) -> Any:
+        if experiment.name.endswith("trial-0"):
+            raise KeyError("a kernel does not compile")
+        return pretended(experiment, *given, **named)
+
+    monkeypatch.setattr("dgn.training.loop.train", train)
+    done = search()
+    assert done.exit_code == 0, done.output
+    assert "trial 0: KeyError: 'a kernel does not compile'" in done.stderr
+    assert "Traceback" in done.output
+    assert "chosen by validation: trial 1" in done.output
+
+
+@pytest.mark.parametrize("problem", [FileNotFoundError("zinc: expected a file"), ImportError("rdkit: expected")])
+def test_what_every_trial_lacks_ends_the_search(
+    search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    def train(*_: Any, **__: Any) -> Any:
+        raise problem
+
+    monkeypatch.setattr("dgn.training.loop.train", train)
+    done = search()
+    assert done.exit_code == 1
+    assert str(problem) in done.stderr
+    monkeypatch.setattr("dgn.training.loop.train", pretended)
+    assert search().exit_code == 0
+    assert [name for name, _ in pretended.calls] == ["digits/mean/trial-0", "digits/mean/trial-1"]
+
+
 def test_a_trial_behind_the_median_is_given_up(search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [0.5, 0.6, 0.7, 0.8, 0.9, 0.65, 0.7, 0.85]
 

@@ -1,10 +1,13 @@
-"""Trials of a search at once: each is taken by one process, and equal ones are trained once."""
+"""Trials of a search: one that fails costs itself alone; at once, each is taken by one process, equal ones once."""
 
+import gc
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,6 +87,126 @@ def test_equal_values_at_the_same_time_are_trained_once(tmp_path: Path, work: Wo
     trials.run_at_once(Console(quiet=True), search, 3, "cpu", 2)
     assert work.folders == ["trial-0"]
     assert [trial.value for trial in search.study.trials] == [0.9, 0.9, 0.9]
+
+
+def test_a_process_that_is_lost_costs_its_trial_alone(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(experiment: Any, folder: Path, *given: Any) -> trials.Outcome:
+        if folder.name == "trial-0":
+            raise RuntimeError("process: expected it to live")
+        return work(experiment, folder, *given)
+
+    monkeypatch.setattr(trials, "_work", lose)
+    search = make(tmp_path, ["0", "0.1", "0.2"])
+    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    assert [trial.number for trial in search.ended()] == [2, 4]
+    assert search.next(6) is None
+
+
+def test_missing_data_ends_processes(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lack(*_: Any) -> trials.Outcome:
+        raise FileNotFoundError("digits: expected a file")
+
+    monkeypatch.setattr(trials, "_work", lack)
+    search = make(tmp_path, ["0", "0.1"])
+    with pytest.raises(FileNotFoundError, match="expected a file"):
+        trials.run_at_once(Console(quiet=True), search, 4, "cpu", 2)
+    assert not work.folders
+    assert search.next(4) is not None  # to go on with
+
+
+@pytest.mark.usefixtures("work")
+def test_graphs_are_loaded_before_processes_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    seen: list[int] = []
+
+    def load(experiment: Any, _progress: bool) -> Any:
+        if experiment.data.random_walk == 5:
+            raise ValueError("random_walk: expected another")
+        asked.append(experiment.data.random_walk)
+        return SimpleNamespace()
+
+    def train(experiment: Any, *_: Any) -> trials.Outcome:
+        assert experiment.data.random_walk in asked
+        seen.append(experiment.data.random_walk)
+        return trials.Outcome(1.0, "trained")
+
+    monkeypatch.setattr("dgn.training.load.load_graphs", load)
+    monkeypatch.setattr(trials, "_work", train)
+    space = read_space({"settings": {"data.random_walk": ["0", "4", "5"], "training.weight_decay": ["0", "1e-3"]}})
+    search = Search(tmp_path, load_experiment("digits/mean"), space, [41])
+    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    assert asked == [0, 4]
+    assert sorted(seen) == [0, 0, 4, 4]
+    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    assert asked == [0, 4]  # none when no trial is left
+
+
+@pytest.mark.parametrize("run", [trials.run_in_turn, trials.run_at_once])
+def test_what_is_wrong_with_every_trial_fails_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+    search = make(tmp_path, ["0", "0.1"])
+    given = (Console(quiet=True), search, 4)
+    with pytest.raises(ValueError, match="device: expected auto"):
+        run(*given, "gpu", 2)
+
+    def damaged(*_: Any) -> Any:
+        raise ValueError("digits: expected checksum 1, got another")
+
+    monkeypatch.setattr("dgn.training.load.load_graphs", damaged)
+    with pytest.raises(ValueError, match="expected checksum 1"):
+        run(*given, "cpu", 2)
+    assert [trial.state.name for trial in search.study.trials] == ["RUNNING"]
+
+
+class Held:
+    """What training holds on to in a circle: a network in training."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_a_trial_held_is_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[weakref.ref[Held]] = []
+
+    def train(*_: Any, **__: Any) -> Any:
+        assert all(found() is None for found in held)
+        network = Held()
+        held.append(weakref.ref(network))
+        raise ValueError("augmentation.resample: expected eigenvectors")
+
+    monkeypatch.setattr("dgn.training.loop.train", train)
+    monkeypatch.setattr("dgn.training.load.load_graphs", lambda *_: SimpleNamespace(metric="accuracy", note=""))
+    gc.disable()  # so that none is collected by chance
+    try:
+        search = make(tmp_path, ["0", "0.1"])
+        trials.run_in_turn(Console(quiet=True), search, 4, "cpu")
+        assert held[-1]() is None
+        experiment = load_experiment("digits/mean")
+        assert trials._work(experiment, tmp_path / "own", "cpu", False).told.startswith("augmentation.resample")
+        assert held[-1]() is None
+    finally:
+        gc.enable()
+    assert len(held) == 3
+    assert [trial.state.name for trial in search.study.trials] == ["FAIL"] * 4
+
+
+def test_a_device_that_was_lost_ends_the_search_but_not_again_at_its_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr("dgn.training.loop.train", lost)
+    monkeypatch.setattr("dgn.training.load.load_graphs", lambda *_: SimpleNamespace(metric="accuracy", note=""))
+    monkeypatch.setattr("dgn.training.devices.free_memory", lost)
+    search = make(tmp_path, ["0", "0.1"])
+    for states in (["FAIL"], ["FAIL"] * 3):  # the second cannot be: three towers
+        with pytest.raises(RuntimeError, match="illegal memory access"):
+            trials.run_in_turn(Console(quiet=True), search, 4, "cpu")
+        assert [trial.state.name for trial in search.study.trials] == states
+    with pytest.raises(RuntimeError, match="illegal memory access"):  # so that the process is not used again
+        trials._work(load_experiment("digits/mean"), tmp_path / "own", "cpu", False)
 
 
 @pytest.mark.slow

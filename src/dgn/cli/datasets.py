@@ -67,7 +67,12 @@ class Datasets:
 
     def lacks(self, experiment: "Experiment") -> bool:
         """Whether a cell has to be left out."""
-        return experiment.data.dataset in self.absent and not is_finished(experiment, self.out)
+        if experiment.data.dataset not in self.absent:
+            return False
+        try:
+            return not is_finished(experiment, self.out)
+        except ValueError:  # a damaged result, which cannot be trained again without its dataset
+            return True
 
 
 def is_finished(experiment: "Experiment", out: Path) -> bool:

@@ -1,6 +1,5 @@
 """``dgn reproduce``: the cells of a table of the paper, beside the paper's, or of ours beyond it."""
 
-import gc
 import os
 import time
 import traceback
@@ -131,19 +130,25 @@ def _at_once(
     """So many cells at once, each as soon as it ends. Directions are computed once, before the processes read them."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("--parallel: expected one process to begin with, got several; leave it out with torchrun")
-    load = Datasets(experiments, out)
+    load, failed = Datasets(experiments, out), list["Experiment"]()
     for experiment in experiments:
-        if not is_finished(experiment, out) and not load.lacks(experiment):
-            try:
+        try:
+            if not is_finished(experiment, out) and not load.lacks(experiment):
                 load(experiment)
-            except FileNotFoundError as problem:
-                say_error(f"{experiment.name}: {problem}")
+        except (FileNotFoundError, ValueError) as problem:
+            say_error(f"{experiment.name}: {problem}")
+            failed.append(experiment)
     with workers(console, out, processes) as pool:
-        there = [experiment for experiment in experiments if not load.lacks(experiment)]
+        there = [each for each in experiments if each not in failed and not load.lacks(each)]
         yield from ((experiment, None, 0.0) for experiment in experiments if experiment not in there)
         asked = {pool.submit(_work, each, load.widest(each), out, device): each for each in there}
         for future in as_completed(asked):
-            yield asked[future], *future.result()
+            runs, seconds = None, 0.0
+            try:
+                runs, seconds = future.result()
+            except Exception as problem:  # a process that was lost
+                say_error(f"{asked[future].name}: {problem}")
+            yield asked[future], runs, seconds
 
 
 def _work(
@@ -160,6 +165,7 @@ def _run_cell(
     console: Console, experiment: "Experiment", load: Callable[["Experiment"], "Benchmark"], out: Path, device: str
 ) -> list["FinishedRun"] | None:
     """The finished seeds of a cell, or nothing if it failed, which is said."""
+    from dgn.training.devices import free_memory
     from dgn.training.errors import TrainingError
 
     folder, seeds = out / experiment.name, experiment.training.seeds
@@ -172,17 +178,8 @@ def _run_cell(
     except Exception as problem:  # whatever it is, the hours of the other cells must not be lost
         say_error(f"{experiment.name}: {type(problem).__name__}: {problem}\n{traceback.format_exc()}")
     finally:
-        _free_memory()
+        free_memory()
     return None
-
-
-def _free_memory() -> None:
-    """Give back what the last cell held on the device: captured steps hold on to it until they are collected."""
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def _say_score(console: Console, runs: Sequence["FinishedRun"], seconds: float) -> None:

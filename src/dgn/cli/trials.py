@@ -2,13 +2,16 @@
 
 Several processes on one GPU keep it busy where one network is too small to. One process proposes and remembers; the
 others train, each with graphs of its own. So no two take the same trial, and what they were at when everything was
-killed comes first when it goes on.
+killed comes first when it goes on. A trial that fails is named and has no score; what would fail every trial (data,
+packages or the device are missing) ends the search.
 """
 
+import traceback
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from dgn.search.study import Search, Trial
     from dgn.training.experiment import Experiment
 
+FOR_ALL = (OSError, ImportError)  # what keeps every trial from training
+
 
 class Outcome(NamedTuple):
     """The validation score of a trial, if there is one, and what to say of it."""
@@ -33,11 +38,14 @@ class Outcome(NamedTuple):
 
 def run_in_turn(console: Console, search: "Search", total: int, device: str, prune: bool = False) -> None:
     """One trial after the other."""
-    graphs = Graphs()
+    from dgn.training.devices import free_memory
+
+    graphs = prepare(search, total, device)
     while (trial := search.next(total)) is not None:
-        experiment = begin(console, search, trial, total)
+        experiment = begin(console, search, trial, total, graphs)
         if experiment is not None:
             end(console, search, [trial], run_trial(console, experiment, trial.folder, graphs, device, prune))
+            free_memory()  # once the trial is told: a device that was lost ends the search, and not again at this trial
 
 
 def run_at_once(
@@ -46,8 +54,10 @@ def run_at_once(
     """Several trials at once, the next one as soon as one has ended.
 
     A trial with the values of one that is under way waits for it and shares its score. Interrupted, the processes end
-    at once: what they trained is in their checkpoints.
+    at once: what they trained is in their checkpoints. Graphs are loaded here first, so that what they need is
+    fetched and computed once.
     """
+    graphs = prepare(search, total, device)
     under_way: dict[Future[Outcome], list[Trial]] = {}
     with workers(console, search.folder, processes) as pool:
         while True:
@@ -56,7 +66,7 @@ def run_at_once(
                 trial = search.next(total, busy)
                 if trial is None:
                     break
-                experiment = begin(console, search, trial, total)
+                experiment = begin(console, search, trial, total, graphs)
                 if experiment is None:
                     continue
                 same = next((trials for trials in under_way.values() if trials[0].folder == trial.folder), None)
@@ -67,15 +77,29 @@ def run_at_once(
             if not under_way:
                 return
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                end(console, search, under_way.pop(future), future.result())
+                end(console, search, under_way.pop(future), outcome_of(future))
 
 
-def begin(console: Console, search: "Search", trial: "Trial", total: int) -> "Experiment | None":
-    """The experiment of a trial, announced; settings that do not fit together are left out."""
+def prepare(search: "Search", total: int, device: str) -> Graphs:
+    """The graphs of the experiment that is searched from, if a trial is left: what is wrong with them or with the
+    device is wrong with every trial, and must not be told of each."""
+    from dgn.training.devices import choose_device
+
+    graphs = Graphs()
+    if search.next(total) is not None:
+        choose_device(device)
+        graphs(search.experiment)
+    return graphs
+
+
+def begin(console: Console, search: "Search", trial: "Trial", total: int, graphs: Graphs) -> "Experiment | None":
+    """The experiment of a trial, announced, its graphs loaded; settings that do not fit together are left out."""
     told = ", ".join(f"{name} {as_text(value)}" for name, value in trial.values.items())
     console.print(f"[bold]{trial.number + 1}/{total}[/bold] {escape(told)}", highlight=False, soft_wrap=True)
     try:
-        return search.resolve(trial)
+        experiment = search.resolve(trial)
+        graphs(experiment)
+        return experiment
     except ValueError as problem:
         console.print(f"left out: {problem}", highlight=False, soft_wrap=True, markup=False)
         search.tell(trial, None)
@@ -102,12 +126,27 @@ def run_trial(
     seeds, watch = experiment.training.seeds, Watch(folder, experiment) if prune else None
     try:
         runs = run_seeds(console, experiment, lambda: graphs(experiment), seeds, folder, device, False, watch)
-    except (DivergedError, OutOfMemoryError) as problem:
+    except (typer.Exit, *FOR_ALL):
+        raise
+    except (DivergedError, OutOfMemoryError, ValueError) as problem:
         return Outcome(None, str(problem))
     except GivenUpError as reason:
         return Outcome(None, str(reason), given_up=True)
+    except Exception as problem:  # whatever it is, the other trials must not be lost
+        console.print(traceback.format_exc(), highlight=False, soft_wrap=True, markup=False)
+        return Outcome(None, f"{type(problem).__name__}: {problem}")
     score = summarize(runs, "val")
     return Outcome(score.mean / unit(score.metric), f"validation {score.metric} {score}")
+
+
+def outcome_of(future: Future[Outcome]) -> Outcome:
+    """The outcome of a trial in another process, also where the process was lost."""
+    try:
+        return future.result()
+    except FOR_ALL:
+        raise
+    except Exception as problem:
+        return Outcome(None, str(problem))
 
 
 def end(console: Console, search: "Search", trials: "list[Trial]", outcome: Outcome) -> None:
@@ -122,6 +161,11 @@ def end(console: Console, search: "Search", trials: "list[Trial]", outcome: Outc
 
 
 def _work(experiment: "Experiment", folder: Path, device: str, prune: bool) -> Outcome:
-    """One trial in a process of its own."""
-    with output(folder) as console:
-        return run_trial(console, experiment, folder, own_graphs(), device, prune)
+    """One trial in a process of its own, which is given up where its device was lost."""
+    from dgn.training.devices import free_memory
+
+    try:
+        with output(folder) as console:
+            return run_trial(console, experiment, folder, own_graphs(), device, prune)
+    finally:
+        free_memory()

@@ -5,13 +5,16 @@ Several processes on one GPU keep it busy where one network is too small to.
 
 import os
 import signal
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -21,20 +24,65 @@ from dgn.cli.running import STOPPED
 OUTPUT = "output.txt"  # what a run would have printed if it were alone
 
 
+T = TypeVar("T")
+
+
+class Workers:
+    """So many processes, each alone in what ``fresh`` makes, so that one that dies takes no other with it.
+
+    A process that died, or that an error escaped from, is replaced: its device may be lost to it.
+    """
+
+    def __init__(self, processes: int, fresh: Callable[[], ProcessPoolExecutor]) -> None:
+        self.fresh, self.threads = fresh, ThreadPoolExecutor(processes)  # a thread waits for each
+        self.free = SimpleQueue[ProcessPoolExecutor]()
+        for _ in range(processes):
+            self.free.put(fresh())
+
+    def submit(self, work: Callable[..., T], *given: Any) -> Future[T]:
+        """The result of ``work``, once a process is free for it."""
+        return self.threads.submit(self._run, work, *given)
+
+    def _run(self, work: Callable[..., T], *given: Any) -> T:
+        process = self.free.get()
+        try:
+            return process.submit(work, *given).result()
+        except BaseException as problem:
+            process.shutdown(wait=False)
+            process = self.fresh()
+            if isinstance(problem, BrokenProcessPool):
+                raise RuntimeError(
+                    "process: expected it to live, got its end in the middle of the work, as where memory runs out; "
+                    f"{OUTPUT} shows how far it came"
+                ) from problem
+            raise
+        finally:
+            self.free.put(process)
+
+    def end(self) -> None:
+        """Wait for what is under way; what has not begun does not begin."""
+        self.threads.shutdown(cancel_futures=True)
+        while not self.free.empty():
+            self.free.get().shutdown()
+
+
 @contextmanager
-def workers(console: Console, folder: Path, processes: int) -> Iterator[ProcessPoolExecutor]:
+def workers(console: Console, folder: Path, processes: int) -> Iterator[Workers]:
     """Processes that share the threads of this one, and end with it, whatever ends it."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    with ProcessPoolExecutor(processes, context, _prepare, (ours, processes)) as pool:
-        try:
-            yield pool
-        except BaseException as reason:
-            theirs.close()  # before the pool waits for what is under way
-            if isinstance(reason, KeyboardInterrupt):
-                console.print(f"Stopped. The same command goes on in {folder}.", soft_wrap=True)
-                raise typer.Exit(STOPPED) from None
-            raise
+    pool = Workers(processes, lambda: ProcessPoolExecutor(1, context, _prepare, (ours, processes)))
+    try:
+        yield pool
+    except BaseException as reason:
+        pool.threads.shutdown(wait=False, cancel_futures=True)
+        theirs.close()  # before the pool waits for what is under way
+        if isinstance(reason, KeyboardInterrupt):
+            console.print(f"Stopped. The same command goes on in {folder}.", soft_wrap=True)
+            raise typer.Exit(STOPPED) from None
+        raise
+    finally:
+        pool.end()
 
 
 def _prepare(life_line: Connection, processes: int) -> None:

@@ -1,5 +1,6 @@
-"""Where to train: the device, the processes, and whether a dataset fits the device."""
+"""Where to train: the device, the processes, whether a dataset fits the device, and its memory after a run."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,3 +74,14 @@ def store_device(graphs: PackedGraphs, device: torch.device) -> torch.device:
         return device
     need = BYTES_PER_EDGE * graphs.num_edges + BYTES_PER_NODE * graphs.num_nodes
     return device if need < SHARE * torch.cuda.mem_get_info(device)[0] else torch.device("cpu")
+
+
+def free_memory() -> None:
+    """Give back what the last run held on the device: captured steps hold on to it until they are collected.
+
+    A device that this process cannot use any more, as after an illegal access, raises a RuntimeError here.
+    """
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()

@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-CPU_WORDS = ("can't allocate memory", "not enough memory")  # of a RuntimeError, the only sign that PyTorch gives there
+# Of a RuntimeError: the only sign on the CPU, and on a GPU where another than PyTorch's allocator asks for memory.
+WORDS = ("can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class TrainingError(RuntimeError):
@@ -33,5 +34,5 @@ def is_out_of_memory(problem: BaseException) -> bool:
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
     (True, True)
     """
-    said = isinstance(problem, RuntimeError) and any(words in str(problem) for words in CPU_WORDS)
+    said = isinstance(problem, RuntimeError) and any(words in str(problem) for words in WORDS)
     return said or isinstance(problem, torch.OutOfMemoryError | MemoryError)
