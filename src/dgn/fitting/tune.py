@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dgn.data.benchmarks import Benchmark
 from dgn.search.space import Range, Space, Value, read_space
 from dgn.search.study import Search, Trial
+from dgn.training.devices import free_memory
 from dgn.training.errors import DivergedError, OutOfMemoryError
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.loop import train
@@ -109,4 +110,6 @@ def _score(
     except (DivergedError, OutOfMemoryError) as problem:
         say(f"  no score: {problem}")
         return None
+    finally:
+        free_memory()
     return fmean(result.metrics["val"][search.metric] for result in results)
