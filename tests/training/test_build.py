@@ -18,6 +18,7 @@ from dgn.training.settings import NetworkSettings
 OTHER_BUDGET = {"zinc/simple/mean", "pattern/simple/mean", "pattern/complex/mean"}
 OTHER_BUDGET |= {"molhiv/simple/mean", "molhiv/simple/mean-dx1-dx2", "molhiv/simple/mean-av1-av2"}
 OTHER_BUDGET |= {"molhiv/simple/mean-dx1-av1"}
+OTHER_BUDGET |= {"cifar10/tuned-no-edges"}  # whose width is not the paper's, but found by a search
 
 
 # Those beyond the paper have budgets of their own: tests/search/test_ablation.py.
@@ -27,7 +28,7 @@ def test_every_shipped_experiment_builds_with_its_number_of_parameters(name: str
     with torch.device("meta"):
         network = build_for_inputs(experiment.network, inputs_for(experiment.data), delta=1.0)
     count, published = count_parameters(network), experiment.published
-    if published is not None and published.parameters is not None:
+    if published is not None and published.parameters is not None and "network.hidden" not in published.assumed:
         assert count == published.parameters
     elif experiment.data.dataset == "molpcba":
         assert 6_500_000 < count < 8_000_000

@@ -42,6 +42,7 @@ class DGN(nn.Module):
         size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
         structure: maps structural numbers to ``hidden`` channels, which are added to the input.
+        inner_dropout: dropout inside these perceptrons; by default as in layers.
         drop_path: in training, the share of graphs that skip a layer, drawn for each.
         edge_updates: let both ends change the features of edges between layers (:class:`EdgeUpdate`).
         norm: ``"after"`` the map of each block, as published, or ``"before"`` each block, and once more at the end.
@@ -92,6 +93,7 @@ class DGN(nn.Module):
         edge_updates: bool = False,
         norm: Placement = "after",
         learned_directions: int = 0,
+        inner_dropout: float | None = None,
     ) -> None:
         super().__init__()
         check_options(readout, initialization, edge_encoder, edge_dim, edge_updates)
@@ -109,7 +111,8 @@ class DGN(nn.Module):
         around = dropout, batch_norm, residual, norm
         self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *given), *around))
         wide = widths if feed_forward else []
-        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, dropout, norm))
+        inside = dropout if inner_dropout is None else inner_dropout
+        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, norm))
         self.path, between = DropPath(drop_path), widths[:-1]
         self.virtual_nodes = _modules(between if virtual_node else [], lambda w: VirtualNode(w, dropout))
         states = between if edge_updates else []

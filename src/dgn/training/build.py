@@ -116,6 +116,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | N
         settings.initialization,
         feed_forward=settings.feed_forward,
         drop_path=settings.drop_path,
+        inner_dropout=settings.inner_dropout,
         gate=settings.gate,
         edge_updates=settings.edge_updates,
         norm=settings.norm,

@@ -62,6 +62,9 @@ class NetworkSettings:
     towers: int = setting("split the channels into so many parts", 1, least=1)
     readout: Literal["mean", "sum", "sum-mean", "max", "directional", "nodes"] = setting("from nodes to graphs", "mean")
     dropout: float = setting("share of features set to 0 in training", 0.0, least=0, below=1)
+    inner_dropout: float | None = setting(
+        "the same inside the perceptrons of feed_forward; none: as dropout", None, least=0, below=1
+    )
     drop_path: float = setting("share of graphs that skip a layer in training", 0.0, least=0, below=1)
     batch_norm: bool = setting("normalise over the batch in each layer", True)
     norm: Literal["after", "before"] = setting("batch norm after the map of a block, or before each block", "after")
@@ -72,7 +75,9 @@ class NetworkSettings:
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
     gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
     edge_updates: bool = setting("let both ends change the features of an edge between layers", False)
-    learned_directions: int = setting("so many last ones of the named directions are learned", 0, least=0)
+    learned_directions: int = setting(
+        "the last so many of the directions that aggregators name are learned", 0, least=0
+    )
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 
@@ -166,7 +171,7 @@ class AugmentationSettings:
     distortion: float = setting("noise of so many mean absolute values of the field", 0.0, least=0)
     drop: float = setting("share of directions that are left out, each of each graph at random", 0.0, least=0, most=1)
     resample: bool = setting("draw another basis of each repeated eigenspace", False)
-    mirror: bool = setting("mirror every other graph along its last coordinate, at random", False)
+    mirror: bool = setting("mirror each graph along its last coordinate with probability 1/2", False)
     shift: float = setting("noise on inputs, the same for a whole graph, in their standard deviations", 0.0, least=0)
 
     def __post_init__(self) -> None:
