@@ -63,3 +63,9 @@ def test_delta_counts_in_edges():
 def test_delta_of_nothing_is_refused(dataset):
     with pytest.raises(ValueError, match="expected at least one node, got none; pass the training graphs"):
         dgn.average_log_degree(dataset)
+
+
+def test_packed_graphs_are_many_graphs():
+    packed = dgn.data.PackedGraphs.pack([path(3)] * 50)
+    one = dgn.average_log_degree([Data(edge_index=path(3)[0], num_nodes=3)])
+    assert dgn.average_log_degree(packed) == pytest.approx(one)

@@ -94,3 +94,8 @@ def test_files_that_tell_too_little_are_refused(tmp_path):
 
 def test_metrics_are_those_of_the_objectives():
     assert {name: make_objective(name).metric_name for name in OBJECTIVES} == METRICS
+
+
+def test_truth_values_are_labels():
+    benchmark = own_benchmark(graphs(y=lambda number: torch.tensor([number % 2 == 0])), objective="multi-label")
+    assert benchmark.targets == 1

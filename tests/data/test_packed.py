@@ -105,3 +105,9 @@ def test_structure_is_checked() -> None:
 
 def test_moving_keeps_everything(small: PackedGraphs) -> None:
     assert equal(small.to("cpu"), small)
+
+
+def test_a_field_belongs_to_edges_also_where_there_are_as_many_nodes() -> None:
+    ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3, field=torch.ones(3, 1))
+    packed = PackedGraphs.from_data([ring, ring])
+    assert (set(packed.nodes), set(packed.edges)) == (set(), {"field"})

@@ -116,3 +116,16 @@ def test_pyg_data_and_batch_bring_their_nodes_and_their_batch() -> None:
 def test_no_nodes_in_a_batch_is_no_graph() -> None:
     empty = torch.empty(2, 0, dtype=torch.long)
     assert as_graph(empty, 0, torch.empty(0, dtype=torch.long)).num_graphs == 0
+
+
+def test_graphs_without_nodes_are_not_forgotten_on_another_device() -> None:
+    graph = as_graph(torch.zeros(2, 0).long(), 2, torch.tensor([0, 0]), num_graphs=3)
+    assert graph.to("cpu").num_graphs == 3
+
+
+def test_what_was_kept_in_inference_can_be_trained_with() -> None:
+    graph, x = as_graph(torch.tensor([[0, 1], [1, 0]])), torch.ones(2, 1, requires_grad=True)
+    with torch.inference_mode():
+        assert graph.by_target.pointer.tolist() == [0, 1, 2]
+    assert not graph.by_target.order.is_inference()
+    x[graph.by_target.neighbor].sum().backward()

@@ -84,3 +84,7 @@ def test_graphs_skip_a_layer_whole_and_the_mean_stays():
     assert float(out.mean()) == pytest.approx(1, abs=0.03)
     assert torch.equal(path.eval().skip(x, y, graph), y)
     assert torch.equal(path.train().skip(x, y[:, :0], graph), y[:, :0])  # other widths: there is nothing to skip to
+
+
+def test_a_share_of_nearly_nothing_keeps_nearly_everything():
+    assert draw_kept(torch.Size([100]), 1e-9, torch.Generator().manual_seed(0)).float().mean() > 0.9

@@ -246,3 +246,8 @@ def test_graphs_without_edges_can_be_learned_where_no_scaler_looks_at_degrees():
     single = [Data(x=torch.ones(1, 5), edge_index=torch.zeros(2, 0, dtype=torch.long))]
     net = DGN(5, 8, num_layers=1, aggregators=["mean"], delta=average_log_degree(single)).eval()
     assert net(single[0]).isfinite().all()
+
+
+def test_data_without_features_are_refused():
+    with pytest.raises(ValueError, match=r"data: expected node features in 'x', got Data\(.*; set data.x"):
+        DGN(3, 8)(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))

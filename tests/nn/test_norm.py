@@ -70,3 +70,10 @@ def test_single_precision_does_not_cancel():
     x = torch.where(real > 0, x * 10, 0).float()  # a mean far above the deviation
     out = BatchNorm(4)(x, real)[real[:, 0] > 0]
     torch.testing.assert_close(out.var(dim=0, unbiased=False), torch.ones(4), rtol=1e-3, atol=0)
+
+
+def test_where_no_row_counts_nothing_is_remembered():
+    norm = BatchNorm(2)
+    before = {name: value.clone() for name, value in norm.state_dict().items() if "running" in name}
+    norm(torch.randn(3, 2), torch.zeros(3, 1))
+    assert all(torch.equal(norm.state_dict()[name], value) for name, value in before.items())

@@ -94,3 +94,10 @@ def test_missing_numbers_are_named() -> None:
         network()(data.x, data.edge_index, edge_attr=torch.zeros(10, dtype=torch.long))
     with pytest.raises(ValueError, match=r"structure: expected 7 numbers of each node, got shape \[5, 4\]"):
         network()(data.x, data.edge_index, edge_attr=torch.zeros(10, dtype=torch.long), structure=data.random_walk)
+
+
+def test_a_graph_without_edges_has_no_kinds() -> None:
+    kinds = Kinds.find(SEEN, (2, 2))
+    net = DGN(3, 8, edge_encoder=KindEncoder(kinds, 4), edge_dim=4, message="complex", aggregators=["mean"])
+    nothing = {"edge_index": torch.zeros(2, 0).long(), "edge_attr": torch.zeros(0, 2).long()}
+    assert net.eval()(Data(x=torch.randn(1, 3), edge_rings=torch.zeros(0, 1).long(), **nothing)).shape == (1, 1)

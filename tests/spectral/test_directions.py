@@ -267,3 +267,10 @@ def test_a_larger_k_only_adds_columns(build: Callable[[str], Graph], k: int) -> 
     few, many = dgn.directions(graph, k=k), dgn.directions(graph, k=9)
     for field in ("potential", "eigenvalues", "gap", "sign_decided"):
         assert torch.equal(getattr(few, field).nan_to_num(9.0), getattr(many, field)[:, :k].nan_to_num(9.0))
+
+
+def test_weights_of_packed_graphs_are_used() -> None:
+    edge_index, weight = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([1.0, 1.0, 5.0, 5.0])
+    packed = dgn.data.PackedGraphs.pack([(edge_index, 3)]).with_values(edges={"edge_weight": weight})
+    expected = dgn.directions(edge_index, k=2, num_nodes=3, edge_weight=weight)
+    assert torch.equal(dgn.directions(packed, k=2).potential, expected.potential)

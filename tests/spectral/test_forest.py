@@ -39,3 +39,13 @@ def test_an_empty_weight_means_one() -> None:
     assert label.tolist() == [0, 0, 1, 1, 2]
     begin, place, value = sort_edges(source, target, none, label, members(label).place, np.array([2, 2, 1]))
     assert (begin.tolist(), place.tolist(), len(value)) == ([0, 2, 3, 3], [2, 1, 1], 0)
+
+
+def test_edges_of_weight_0_between_components_are_left_out() -> None:
+    source, target = np.array([0, 1, 2, 3, 1]), np.array([1, 0, 3, 2, 2])
+    weight, place = np.array([1.0, 1.0, 2.0, 2.0, 0.0]), np.array([0, 1, 0, 1])
+    label, stride = np.array([0, 0, 1, 1]), np.array([2, 2])
+    begin, entry, value = sort_edges(source, target, weight, label, place, stride)
+    assert begin.tolist() == [0, 2, 4]
+    assert entry.tolist() == [2, 1, 2, 1]
+    assert value.tolist() == [1, 1, 2, 2]

@@ -124,3 +124,8 @@ def test_coordinates_that_do_not_fit_are_refused(pos, error):
 def test_unknown_normalizations_are_refused():
     with pytest.raises(ValueError, match="did you mean 'sym'"):
         AddDirections(1, "symm")(data(path(3)))
+
+
+def test_a_graph_without_nodes_has_coordinates():
+    empty = Data(edge_index=torch.zeros(2, 0).long(), num_nodes=0, pos=torch.zeros(0, 2))
+    assert AddCoordinates()(empty).field.shape == (0, 2)

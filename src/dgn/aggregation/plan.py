@@ -170,7 +170,7 @@ def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None)
     if weight.kind in ("fwd", "bwd"):
         field = forward_field(field) if weight.kind == "fwd" else backward_field(field)
     if weight.hardening is not None:
-        field = hardened(field, graph, None if math.isinf(weight.hardening) else weight.hardening)
+        field = hardened(field, graph, None if weight.hardening == math.inf else weight.hardening)
     if weight.kind == "dx":
         return derivative_weights(field, graph, weight.balance, weight.padding)
     return smoothing_weights(field, graph, weight.balance, weight.padding)

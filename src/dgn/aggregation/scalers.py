@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dgn.graph import as_graph
 from dgn.graph.checks import check_option
 
 SCALERS = ("identity", "amplification", "attenuation")
@@ -35,7 +36,7 @@ def average_log_degree(dataset: Iterable[Any]) -> float:
     r"""The mean of :math:`\log(d + 1)` over all nodes of a training set: the :math:`\delta` of the scalers.
 
     ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them, as a PyG dataset
-    or a loader does; or is one graph.
+    or a loader does; or is one graph, or packed ones.
 
     >>> from torch_geometric.data import Data
     >>> round(average_log_degree([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]), 4)
@@ -44,7 +45,7 @@ def average_log_degree(dataset: Iterable[Any]) -> float:
     # A PyG dataset has an edge_index too, of all its graphs at once.
     many = isinstance(dataset, torch.utils.data.Dataset) or not hasattr(dataset, "edge_index")
     graphs: Iterable[Any] = dataset if many else [dataset]
-    degrees = [torch.bincount(data.edge_index[1], minlength=data.num_nodes) for data in graphs]
+    degrees = [as_graph(data).in_degree for data in graphs]
     return mean_log_degree(torch.cat(degrees) if degrees else torch.empty(0))
 
 

@@ -100,7 +100,7 @@ def _targets(y: Tensor, objective: str) -> int:
     """How many outputs a network needs; targets that do not fit the objective are refused."""
     if objective == "regression":
         return y.reshape(len(y), -1).size(1)
-    known = y[~y.isnan()] if y.is_floating_point() else y
+    known = y[~y.isnan()] if y.is_floating_point() else y.long()
     if not torch.equal(known, known.round()):
         raise ValueError(
             f"y: expected whole numbers for {objective}, got {float(known[known != known.round()][0]):g}; for numbers "

@@ -23,7 +23,7 @@ def tables(given: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
         values = [torch.as_tensor(data[name]) for data in given]
         rows = [len(value) if value.dim() else None for value in values]
         # Where several fit, as in a collection of single edges, the name decides.
-        likely = "edges" if "edge" in name else "graphs" if name == "y" else "nodes"
+        likely = "edges" if "edge" in name or name == "field" else "graphs" if name == "y" else "nodes"
         kind = next((kind for kind in (likely, *sizes) if rows == sizes[kind]), "graphs")
         found[kind][name] = torch.cat(values if kind != "graphs" else [_row(value) for value in values])
     return found

@@ -55,10 +55,11 @@ class Graph:
         """Make something on first use and keep it, except while tracing, when nothing can be kept."""
         if name in self._known:
             return self._known[name]
-        value = make()
-        if not torch.compiler.is_compiling():
-            self._known[name] = value
-        return value
+        if torch.compiler.is_compiling():
+            return make()
+        with torch.inference_mode(False):  # what is kept may be trained with later
+            self._known[name] = make()
+        return self._known[name]
 
     def __repr__(self) -> str:
         graphs = "" if self.batch is None else f", num_graphs={self.num_graphs}"
@@ -67,7 +68,9 @@ class Graph:
     def to(self, device: torch.device | str) -> "Graph":
         """The same graph on another device; what was computed before is computed there anew."""
         batch = None if self.batch is None else self.batch.to(device)
-        return Graph(self.edge_index.to(device), self.num_nodes, batch)
+        moved = Graph(self.edge_index.to(device), self.num_nodes, batch)
+        moved._known.update((name, known) for name, known in self._known.items() if name == "num_graphs")
+        return moved
 
     @property
     def source(self) -> Tensor:

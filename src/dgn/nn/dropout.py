@@ -47,7 +47,8 @@ def draw_kept(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor
     """
     count = shape.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None, generator=generator)
-    return (words.view(torch.int16)[:count] < round((1 - p) * 2**16) - 2**15).view(shape)
+    limit = min(round((1 - p) * 2**16) - 2**15, 2**15 - 1)  # the largest number that is compared with
+    return (words.view(torch.int16)[:count] < limit).view(shape)
 
 
 def draw_from(module: nn.Module, generator: torch.Generator | None) -> None:

@@ -1,5 +1,6 @@
 """Inputs of a network: categories become features."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -10,6 +11,8 @@ from dgn.nn.lookup import look_up
 
 ATOM_SIZES = (119, 4, 12, 12, 10, 6, 6, 2, 2)  # the nine columns of OGB's atoms, as the published networks count them
 BOND_SIZES = (5, 6, 2)  # the three columns of OGB's bonds
+
+MOST_ROWS = 1024  # of a table that is made for few edges
 
 
 class CategoryEncoder(nn.Module):
@@ -40,6 +43,10 @@ class CategoryEncoder(nn.Module):
     def forward(self, categories: Tensor) -> Tensor:
         rows = self._columns(categories) + self.offset
         return look_up(rows, self.weight)
+
+    def has_few_rows(self, edges: int) -> bool:
+        """Whether all combinations of categories are not many more than the edges that look them up."""
+        return math.prod(self.sizes) <= max(MOST_ROWS, edges)
 
     def as_table(self, categories: Tensor) -> EdgeTable:
         """All combinations of categories as a table, with the row of each edge."""

@@ -194,13 +194,15 @@ class DGN(nn.Module):
         """Edge features for the layers; edges of a network without edge features are not looked at."""
         if edge_attr is None or self.edge_dim is None:
             return None
-        if isinstance(self.edge_encoder, CategoryEncoder | KindEncoder) and not self.edge_updates:
-            table = self.edge_encoder.as_table(edge_attr).sort(graph)
+        encoder = self.edge_encoder
+        few = not isinstance(encoder, CategoryEncoder) or encoder.has_few_rows(len(edge_attr))
+        if isinstance(encoder, CategoryEncoder | KindEncoder) and few and not self.edge_updates:
+            table = encoder.as_table(edge_attr).sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
-        if isinstance(self.edge_encoder, nn.Linear) and self._reads_numbers(edge_attr, graph):
-            return EdgeNumbers.of(self.edge_encoder, edge_attr, graph)
-        return edge_attr if self.edge_encoder is None else self.edge_encoder(edge_attr)
+        if isinstance(encoder, nn.Linear) and self._reads_numbers(edge_attr, graph):
+            return EdgeNumbers.of(encoder, edge_attr, graph)
+        return edge_attr if encoder is None else encoder(edge_attr)
 
     def _reads_numbers(self, edge_attr: Tensor, graph: Graph) -> bool:
         """Whether edges have few numbers and all layers can put features together from them, each as one function."""
@@ -211,6 +213,8 @@ class DGN(nn.Module):
 
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""
+        if getattr(data, "x", None) is None:
+            raise ValueError(f"data: expected node features in 'x', got {data}; set data.x")
         names = ("x", "edge_index", "field", "batch", "potential", "num_graphs", "gap")
         structure, edge_attr = read_structure(data, self.edge_encoder)
         given = {name: getattr(data, name, None) for name in names}

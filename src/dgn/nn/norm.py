@@ -30,22 +30,23 @@ class BatchNorm(nn.BatchNorm1d):
         if not self.training or (real is None and not together):
             return super().forward(input)
         rows = torch.ones_like(input[:, :1]) if real is None else real.to(input.dtype)
-        count = _everywhere(rows.sum(), together).clamp(min=1)
+        found = _everywhere(rows.sum(), together)
+        count = found.clamp(min=1)
         mean = _everywhere((input * rows).sum(0), together) / count
         centered = input - mean
         variance = _everywhere((centered.square() * rows).sum(0), together) / count
-        self._remember(mean.detach(), variance.detach(), count)
+        self._remember(mean.detach(), variance.detach(), found.detach())
         return centered * (variance + self.eps).rsqrt() * self.weight + self.bias
 
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Move the running statistics, with the unbiased variance as PyTorch does."""
+        """Move the running statistics, with the unbiased variance as PyTorch does; not where no row counts."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
-        momentum = 0.0 if self.momentum is None else self.momentum
+        momentum = (0.0 if self.momentum is None else self.momentum) * count.clamp(max=1)
         self.num_batches_tracked.add_(1)
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum.to(self.running_mean.dtype))
         unbiased = variance * (count / (count - 1).clamp(min=1))
-        self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
+        self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum.to(self.running_var.dtype))
 
 
 def _everywhere(value: Tensor, together: bool) -> Tensor:

@@ -107,6 +107,6 @@ def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | 
         structure = torch.cat(given, dim=1)
     rings = getattr(data, "edge_rings", None)
     if isinstance(edge_encoder, KindEncoder) and rings is not None:
-        columns = [] if edge_attr is None else [edge_attr.reshape(len(edge_attr), -1).long()]
+        columns = [] if edge_attr is None else [(edge_attr[:, None] if edge_attr.dim() == 1 else edge_attr).long()]
         edge_attr = edge_encoder.kinds.number(torch.cat([*columns, rings.long()], dim=1))
     return structure, edge_attr

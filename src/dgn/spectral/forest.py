@@ -51,11 +51,14 @@ def sort_edges(
     """Edges by component: where those of each begin ``[C + 1]``, their place in its matrix, and their weight.
 
     The place is row times ``stride [C]`` plus column, the row being the target. Components of stride 0 (those that are
-    not wanted) are left out; the order within a component is kept.
+    not wanted) are left out, and so are edges of weight 0, whose ends may be of two components; the order within a
+    component is kept.
     """
     begin = np.zeros(len(stride) + 1, dtype=np.int64)
     last, run = 0, 0  # neighbours in the list mostly belong together, and a sum in a register is faster
     for edge in range(len(source)):
+        if len(weight) and weight[edge] == 0:
+            continue
         member = label[target[edge]]
         if member != last:
             begin[last + 1] += run
@@ -69,6 +72,8 @@ def sort_edges(
     value = np.empty(begin[-1] if len(weight) else 0)
     last, here = 0, 0
     for edge in range(len(source)):
+        if len(weight) and weight[edge] == 0:
+            continue
         member = label[target[edge]]
         if member != last:
             free[last] += here

@@ -54,8 +54,9 @@ def laplacian(
 
 
 def weighted_graph(edge_index: Any, num_nodes: int | None, edge_weight: Tensor | None) -> tuple[Graph, Tensor | None]:
-    """The checked graph and its weights; those of a PyG ``Data`` are used unless others are given."""
-    weight = getattr(edge_index, "edge_weight", None) if edge_weight is None else edge_weight
+    """The checked graph and its weights: the given ones, else those of a PyG ``Data`` or of packed graphs."""
+    own = getattr(edge_index, "edges", {}).get("edge_weight", getattr(edge_index, "edge_weight", None))
+    weight = own if edge_weight is None else edge_weight
     graph = as_graph(edge_index, num_nodes)
     if weight is not None:
         check_weight(weight, graph.num_edges)

@@ -62,7 +62,7 @@ class AddCoordinates(BaseTransform):
                 "that holds them with AddCoordinates(attribute=...)"
             )
         check_rows(self.attribute, coordinates, data.num_nodes or 0, "node")
-        data.potential = coordinates.reshape(len(coordinates), -1)
+        data.potential = coordinates[:, None] if coordinates.dim() == 1 else coordinates.flatten(1)
         data.field = gradient(data.potential, data.edge_index)
         return data
 
