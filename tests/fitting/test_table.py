@@ -14,9 +14,30 @@ def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
     table = open_table(path)
     assert table.columns == ("smiles", "note")
     assert [(row.line, row.values) for row in table.rows()] == [
-        (2, ["CO", "two\nlines"]), (5, ["CC", "x"]), (6, ["C", "a"]), (7, ["N", ""]),
+        (2, ["CO", "two\nlines"]), (5, ["CC", "x"]), (6, ["C", "a,b"]), (7, ["N", ""]),
     ]  # fmt: skip
     assert [bool(row.problem) for row in table.rows()] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("lines", "faulty"),
+    [
+        (["CO,1,a", 'CC,2,"b', "CN,3,c", "CF,4,d"], [3]),  # open to the end of the file
+        (['"CO,1,a', "CC,2,b", '"CN,3,c', "CF,4,d"], [2, 4]),  # open to the next quote, and text behind that
+        (["CO,1,a", 'CC,2,"b', "CN,3,c", 'CF,4,d"'], [3]),  # open to a quote at the end of a value
+        (["CO,1,a", 'CC,2,"b', *["CN,3,c"] * 20_000, "CF,4,d"], [3]),  # more than the reader takes for a value
+        (["CO,1,a", f"CC,2,{'b' * (1 << 18)}", "CN,3,c"], [3]),
+        (["CO,1,a", '"CC" x,2,b', "CN,3,c"], []),
+    ],
+)
+def test_a_quote_or_a_long_value_costs_its_own_line_alone(tmp_path: Path, lines: list[str], faulty: list[int]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["smiles,y,note", *lines, ""]))
+    rows = list(open_table(path).rows())
+    assert [row.line for row in rows] == list(range(2, len(lines) + 2))
+    assert [row.line for row in rows if row.problem] == faulty
+    whole = [row for row in rows if not row.problem and '"' not in lines[row.line - 2]]
+    assert [",".join(row.values) for row in whole] == [lines[row.line - 2] for row in whole]
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
@@ -66,7 +87,8 @@ def test_parquet(tmp_path: Path) -> None:
         ("t.csv", "smiles,y\n", "got a header alone"),
         ("t.csv", "smiles,y,y\nC,1,2\n", "'y' more than once"),
         ("t.xlsx", "smiles\nC\n", "got '.xlsx'; save it as .csv"),
-        ("t.csv", 'smiles,y\n"C' + "C" * (1 << 21), "quote that is not closed"),
+        ("t.csv", 'smiles,"y\nCO,1\nCC,2\n', "first line, got a quote that is not closed"),
+        ("t.csv", f"smiles,{'y' * (1 << 18)}\nCO,1\n", "first line, got field larger"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
