@@ -1,11 +1,12 @@
 """Tables: columns, lines as an editor counts them, and files that are none."""
 
+import csv
 import gzip
 from pathlib import Path
 
 import pytest
 
-from dgn.fitting.table import open_table
+from dgn.fitting.table import open_table, write_rows
 
 
 def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
@@ -57,6 +58,29 @@ def test_packed_files_and_other_bytes(tmp_path: Path) -> None:
         list(open_table(path).rows())
 
 
+def test_any_bit_of_a_packed_file_may_be_damaged(tmp_path: Path) -> None:
+    path, whole = tmp_path / "t.csv.gz", gzip.compress(b"smiles,name\nCO,x\nCCN,water\n", mtime=0)
+    refused = 0
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            list(open_table(path).rows())
+        except ValueError as problem:
+            refused += "expected a whole gzip file" in str(problem)
+    assert refused > 4 * len(whole)
+
+
+def test_a_line_end_of_old_within_a_value_is_quoted(tmp_path: Path) -> None:
+    path, rows = tmp_path / "t.csv", [["CO", "a\rb"], ["CC", 'c, "d"'], ["N", "e"]]
+    with path.open("w", newline="") as file:
+        write_rows(file, rows)
+    with path.open(newline="") as file:
+        assert list(csv.reader(file)) == rows
+    assert path.read_bytes().endswith(b"\nN,e\n")
+
+
 def test_one_column_keeps_its_empty_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("smiles\nCO\n\nCC\n")
@@ -71,11 +95,12 @@ def test_a_file_that_is_no_parquet_is_said_so(tmp_path: Path) -> None:
         open_table(path)
 
 
-def test_parquet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["t.parquet", "T.PARQUET"])
+def test_parquet(tmp_path: Path, name: str) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    path = tmp_path / "t.parquet"
+    path = tmp_path / name
     parquet.write_table(pyarrow.table({"smiles": ["CO", None], "y": [1.5, 2.0]}), path)
     assert [(row.line, row.values) for row in open_table(path).rows()] == [(1, ["CO", "1.5"]), (2, ["", "2.0"])]
 

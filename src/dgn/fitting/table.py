@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -36,7 +37,7 @@ class Table:
     delimiter: str = ","
 
     def rows(self) -> Iterator[Row]:
-        if self.path.suffix == ".parquet":
+        if self.path.suffix.lower() == ".parquet":
             return _parquet_rows(self)
         return islice(_csv_rows(self.path, self.delimiter, len(self.columns)), 1, None)
 
@@ -147,7 +148,7 @@ def _text(path: Path) -> IO[str]:
 def _checked(path: Path, read: Callable[[], Found]) -> Found:
     try:
         return read()
-    except (EOFError, gzip.BadGzipFile) as problem:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise ValueError(f"{path}: expected a whole gzip file, got {problem}; copy it again") from problem
 
 
@@ -177,4 +178,9 @@ def _spell(value: object) -> str:
 
 def write_rows(file: IO[str], rows: Sequence[Sequence[str]]) -> None:
     """Append rows to an open CSV file, quoted where they must be."""
-    csv.writer(file, lineterminator="\n").writerows(rows)
+    plain, careful = (
+        csv.writer(file, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    )
+    for row in rows:
+        broken = any("\r" in value for value in row)  # which the writer by itself takes for plain text
+        (careful if broken else plain).writerow(row)
