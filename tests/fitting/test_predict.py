@@ -4,14 +4,17 @@ import csv
 import gzip
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from dgn.fitting import predict
 from dgn.fitting.fit import Fitted
-from dgn.fitting.predict import PredictOptions, predict_smiles, predict_table
+from dgn.fitting.model import Prediction
+from dgn.fitting.predict import PredictOptions, predict_smiles, predict_table, spell
 from dgn.fitting.table import open_table
 
 SMILES = ["CCO", "C(", "c1ccccc1", "", "CCN", "[Na+].[Cl-]", "CCCCC"]
@@ -68,6 +71,31 @@ def test_predicting_loads_nothing_that_only_training_needs() -> None:
 def test_infinite_intervals_are_left_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
     predict_table(fitted[0].model, open_table(write(tmp_path / "t.csv")), tmp_path / "out.csv")
     assert {row["y_upper"] for row in read(tmp_path / "out.csv")} == {""}
+
+
+def test_rows_that_are_not_whole_keep_their_values_and_have_no_prediction(
+    fitted: tuple[Fitted, Path], tmp_path: Path
+) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text('id,smiles,note\n1,CCO,a\n2,CCN,b,more,values\n3,CCC\n4,CCF,"c\n5,CC,d\n')
+    done = predict_table(fitted[0].model, open_table(path), out)
+    rows = read(out)
+    assert [row["note"] for row in rows] == ["a", "b,more,values", "", "c", "d"]
+    assert [row["problem"] for row in rows] == [
+        "", "expected 3 values, got 5", "expected 3 values, got 2", "a quote that is not closed", "",
+    ]  # fmt: skip
+    assert [row["y_prediction"] == "" for row in rows] == [False, True, True, True, False]
+    assert (done.rows, done.unreadable, done.lines) == (5, 3, (3, 4, 5))
+
+
+def test_numbers_have_the_digits_that_their_scale_needs(fitted: tuple[Fitted, Path]) -> None:
+    model = replace(fitted[0].model, scale=torch.tensor([0.01]), floor=torch.tensor([1e-4]))
+    prediction = Prediction(torch.tensor([[-76123.4]]).double(), torch.tensor([[1e-3]]).double())
+    half = model.half_width(prediction.spread, 0.5).item()
+    mean, spread, lower, upper = map(float, spell(model, prediction, 0.5)[0])
+    assert lower < mean < upper
+    assert (upper - lower) / 2 == pytest.approx(half, abs=1e-7)
+    assert spread == pytest.approx(1e-3)
 
 
 def test_packed_output_and_other_bytes(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_every_remarkable_row_is_named(make_table: Callable[..., Path]) -> None:
     data = read_table(open_table(make_table([*PLAIN, *odd])))
     told = {problem.what: (problem.done, problem.lines) for problem in data.problems}
     assert told == {
-        "not as many values as columns": ("left out", (24,)),
+        "not as many values as columns, a quote that is not closed, or a value too long": ("left out", (24,)),
         "values that are no numbers, or of no class": ("taken as missing", (17,)),
         "RDKit cannot read the SMILES": ("left out", (14, 15)),
         "no value to learn from": ("left out", (16, 17)),

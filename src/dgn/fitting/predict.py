@@ -1,9 +1,11 @@
 """Predictions for a table of any size: row by row in order, all columns kept, unreadable rows marked."""
 
+import math
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -86,7 +88,7 @@ def predict_table(
                 texts = spell(model, prediction, options.interval)
                 said = [row.problem or problem for row, problem in zip(rows, problems, strict=True)]
                 write_rows(file, [[*r.values, *t, p] for r, t, p in zip(rows, texts, said, strict=True)])
-                bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
+                bad = [row.line for row, problem in zip(rows, said, strict=True) if problem]
                 total, unreadable = total + len(rows), unreadable + len(bad)
                 lines += bad[: max(0, 8 - len(lines))]
                 advance(len(rows))
@@ -114,14 +116,27 @@ def smiles_column(model: Model, table: Table, wanted: str | None = None) -> str:
 
 
 def spell(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
-    """Predictions as text, a list for each row; nothing where there is no number."""
+    """Predictions as text, a list for each row, with the digits their scale needs; nothing where there is no number."""
     if model.task == "regression":
         half = model.half_width(prediction.spread, level)
         columns = [prediction.mean, prediction.spread, prediction.mean - half, prediction.mean + half]
     else:
         columns = [*prediction]
     values = torch.stack(columns, dim=2).flatten(1)
-    return [["" if abs(v) == float("inf") or v != v else f"{v:.6g}" for v in row] for row in values.tolist()]
+    scales = model.scale.repeat_interleave(len(columns)).tolist()
+    return [[_digits(*pair) for pair in zip(row, scales, strict=True)] for row in values.tolist()]
+
+
+def _digits(value: float, scale: float) -> str:
+    """Six digits, and as many more as a value has before those of the scale, up to all there are.
+
+    >>> _digits(-0.123456789, 1.0), _digits(-76123.456789, 0.01), _digits(math.nan, 1.0)
+    ('-0.123457', '-76123.456789', '')
+    """
+    if not math.isfinite(value):
+        return ""
+    more = min(11.0, math.log10(abs(value) / scale)) if abs(value) > scale else 0.0
+    return f"{value:.{6 + math.ceil(more)}g}"
 
 
 def check_output(out: Path, table: Path) -> None:
@@ -152,16 +167,11 @@ def _stream(
     waiting: list[list[Row]] = []
 
     def chunks() -> Iterator[list[str]]:
-        rows: list[Row] = []
-        for row in table.rows():
-            rows.append(row)
-            if len(rows) == CHUNK:
-                waiting.append(rows)
-                yield [one.values[place] for one in rows]
-                rows = []
-        if rows:
+        remaining = iter(table.rows())
+        while rows := list(islice(remaining, CHUNK)):
             waiting.append(rows)
-            yield [one.values[place] for one in rows]
+            # Where a value is missing or too much, the one in the column of SMILES may be another's.
+            yield ["" if row.problem else row.values[place] for row in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
         for found in ask_chunks(model.ensemble, chunks(), options.workers):

@@ -101,7 +101,8 @@ def read_table(
         )
     places = [table.place(name) for name in kept]
     rows = [Row(row.line, [row.values[place] for place in places], row.problem) for row in table.rows()]
-    ragged = Problem("not as many values as columns", "left out", tuple(row.line for row in rows if row.problem))
+    what = "not as many values as columns, a quote that is not closed, or a value too long"
+    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem))
     whole = [row for row in rows if not row.problem]
     columns = {name: [row.values[number + 1] for row in whole] for number, name in enumerate(names)}
     varied = {name: values for name, values in columns.items() if not is_constant(values)}

@@ -2,8 +2,10 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -35,7 +37,9 @@ class Table:
     delimiter: str = ","
 
     def rows(self) -> Iterator[Row]:
-        return _parquet_rows(self) if self.path.suffix == ".parquet" else _csv_rows(self)
+        if self.path.suffix.lower() == ".parquet":
+            return _parquet_rows(self)
+        return islice(_csv_rows(self.path, self.delimiter, len(self.columns)), 1, None)
 
     def place(self, column: str) -> int:
         """Where a column is; an unknown name is refused, and the nearest named."""
@@ -70,31 +74,70 @@ def _open_csv(path: Path) -> Table:
     if not header.strip():
         raise ValueError(f"{path}: expected names of columns in the first line, got an empty one; is the file empty?")
     delimiter = max(DELIMITERS, key=header.count)
+    first = next(_csv_rows(path, delimiter))
+    if first.problem:
+        raise ValueError(f"{path}: expected names of columns in the first line, got {first.problem}; correct it")
+    return Table(path, tuple(name.strip() for name in first.values), delimiter)
+
+
+def _csv_rows(path: Path, delimiter: str, wanted: int | None = None) -> Iterator[Row]:
+    """The rows from the header on, each of ``wanted`` values.
+
+    A quote that is not closed makes a value of all rows up to the next quote. Where what was read breaks the rules of
+    CSV, or each of its lines could be a row, every line is read by itself, so that no more than the faulty ones suffer.
+    """
+    lines: list[str] = []
     with _text(path) as file:
-        columns = next(_reader(file, delimiter))
-    return Table(path, tuple(name.strip() for name in columns), delimiter)
-
-
-def _csv_rows(table: Table) -> Iterator[Row]:
-    wanted, header = len(table.columns), True
-    with _text(table.path) as file:
-        reader, line = _reader(file, table.delimiter), 0
+        reader = csv.reader(_noting(file, lines), delimiter=delimiter, strict=True)
         while True:
-            values = _checked(table.path, lambda: next(reader, None))
-            if values is None:
+            begin = reader.line_num + 1
+            lines.clear()
+            values = _checked(path, lambda: _next(reader))
+            if not lines:
                 return
-            begin, line = line + 1, reader.line_num
-            if header or (not values and wanted > 1):  # an empty line; of a single column it is an empty value
-                header = False
-                continue
-            problem = "" if len(values) == wanted else f"expected {wanted} values, got {len(values)}"
-            if not values and wanted == 1:
-                problem = ""
-            yield Row(begin, (values + [""] * wanted)[:wanted], problem)
+            rows = len(lines) > 1 and all(line.count(delimiter) + 1 == wanted for line in lines)
+            if values is None or (rows and begin > 1):
+                found = [_alone(begin + number, line, delimiter) for number, line in enumerate(lines)]
+            else:
+                found = [Row(begin, values)]
+            for row in found:
+                if row.values or wanted == 1:  # an empty line is no row, but of a single column an empty value
+                    yield row if wanted is None else _fill(row, wanted, delimiter)
 
 
-def _reader(file: IO[str], delimiter: str) -> Any:
-    return csv.reader(file, delimiter=delimiter)
+def _noting(file: IO[str], lines: list[str]) -> Iterator[str]:
+    for line in file:
+        lines.append(line)
+        yield line
+
+
+def _next(reader: Any) -> list[str] | None:
+    """The values of the next row; none at the end, and where the rules of CSV are broken."""
+    try:
+        return next(reader, None)
+    except csv.Error:
+        return None
+
+
+def _alone(number: int, line: str, delimiter: str) -> Row:
+    """A line read by itself, with tolerance for text behind a closing quote."""
+    line = line.rstrip("\r\n")
+    reader = csv.reader([line, ""], delimiter=delimiter)
+    try:
+        values = next(reader)
+    except csv.Error as problem:
+        return Row(number, line.split(delimiter), str(problem))
+    # The reader goes on to the next line within quotes alone.
+    return Row(number, values, "a quote that is not closed" if reader.line_num > 1 else "")
+
+
+def _fill(row: Row, wanted: int, delimiter: str) -> Row:
+    """As many values as columns: missing ones are empty, and what is too much stays in the last."""
+    values, count = row.values, len(row.values)
+    problem = row.problem or ("" if count in (wanted, 0) else f"expected {wanted} values, got {count}")
+    if count > wanted:
+        values = [*values[: wanted - 1], delimiter.join(values[wanted - 1 :])]
+    return Row(row.line, values + [""] * (wanted - count), problem)
 
 
 def _text(path: Path) -> IO[str]:
@@ -105,9 +148,7 @@ def _text(path: Path) -> IO[str]:
 def _checked(path: Path, read: Callable[[], Found]) -> Found:
     try:
         return read()
-    except csv.Error as problem:
-        raise ValueError(f"{path}: expected a table, got {problem}; look for a quote that is not closed") from problem
-    except (EOFError, gzip.BadGzipFile) as problem:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise ValueError(f"{path}: expected a whole gzip file, got {problem}; copy it again") from problem
 
 
@@ -137,4 +178,9 @@ def _spell(value: object) -> str:
 
 def write_rows(file: IO[str], rows: Sequence[Sequence[str]]) -> None:
     """Append rows to an open CSV file, quoted where they must be."""
-    csv.writer(file, lineterminator="\n").writerows(rows)
+    plain, careful = (
+        csv.writer(file, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    )
+    for row in rows:
+        broken = any("\r" in value for value in row)  # which the writer by itself takes for plain text
+        (careful if broken else plain).writerow(row)
