@@ -68,6 +68,16 @@ def test_a_column_without_a_test_part_is_no_split(dgn: Any) -> None:
     done = dgn("fit", write("t.csv", [f"{row},train" for row in chains()], "smiles,y,split"), *QUICK)
     assert done.exit_code == 0, done.output
     assert "split at random" in done.output
+    assert "column split is not used for the split: it does not say both train and test" in done.output
+
+
+def test_a_row_that_cannot_be_used_does_not_undo_the_split(dgn: Any) -> None:
+    rows = [f"{row},{'test' if n % 4 == 0 else 'train'}" for n, row in enumerate(chains())]
+    done = dgn("fit", write("t.csv", [*rows, "CCO,3", "C((,,", "C((,1,tset"], "smiles,y,split"), *QUICK)
+    assert "split by column split: 16 train, 2 val, 6 test" in done.output
+    for word in ("", "tset"):
+        failed = dgn("fit", write("u.csv", [*rows, f"CCF,1,{word}"], "smiles,y,split"), *QUICK)
+        assert f"split: expected train, val or test in every row, got {word!r} in line 26" in failed.output
 
 
 def test_nothing_held_out(dgn: Any) -> None:

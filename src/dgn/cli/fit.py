@@ -1,5 +1,6 @@
 """``dgn fit``: a model from a table of molecules."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,8 +69,6 @@ def command(
     """
     from dgn.fitting.fit import FitOptions
     from dgn.fitting.folder import check_free, write_folder
-    from dgn.fitting.rows import read_table
-    from dgn.fitting.split import split_molecules
     from dgn.fitting.table import open_table
 
     console, options = make_console(), FitOptions(members, epochs, seed, device, search)
@@ -77,9 +76,7 @@ def command(
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
     check_free(out)
-    column = split_column(opened, split, {0, 1} if test == 0 else {0, 2})
-    data = read_table(opened, smiles, target or (), task, column)
-    parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
+    data, parts, column = read_parts(opened, smiles, target or (), task, split, seed, test)
     say_data(console, data, parts, column)
     fitted = train(console, data, parts, options, out)
     write_folder(fitted, out, name, data.problems)
@@ -115,22 +112,47 @@ def check_settings(task: str | None, test: float | None, search: int, device: st
         check_package("search", "optuna")
 
 
-def split_column(table: "Table", split: str | None, needed: set[int]) -> str | None:
-    """The column that holds the split, if one does: the one named, or one called so with the parts needed in it."""
-    from dgn.fitting.split import SPLIT_NAMES, WORDS
+def read_parts(
+    table: "Table",
+    smiles: str | None,
+    targets: Sequence[str],
+    task: str | None,
+    split: str | None,
+    seed: int,
+    test: float | None,
+) -> "tuple[TableData, Split, str | None]":
+    """The molecules of a table, their parts, and the column that says these, if one does."""
+    from dgn.fitting.rows import read_table
+    from dgn.fitting.split import split_molecules
+
+    column, unused = split_column(table, split, "val" if test == 0 else "test")
+    data = read_table(table, smiles, targets, task, column)
+    parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
+    return data, parts._replace(notes=(*unused, *parts.notes)), column
+
+
+def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | None, tuple[str, ...]]:
+    """The column that holds the split, if one does, and remarks on those that only look like it.
+
+    It is the one named, or one called so in which train and the part ``needed`` stand. Rows that cannot be used do not
+    count here: a word that is missing or wrong is refused later, where the row is one to learn from.
+    """
+    from dgn.fitting.split import PARTS, SPLIT_NAMES, WORDS
     from dgn.graph.checks import check_option
 
     if split in ("scaffold", "random"):
-        return None
+        return None, ()
     if split is not None:
         check_option("split", split, ("scaffold", "random", *table.columns))
-        return split
+        return split, ()
+    unused = []
     for name in (name for name in table.columns if name.lower() in SPLIT_NAMES):
         place = table.place(name)
-        words = {row.values[place].strip().lower() for row in table.rows()}
-        if words <= WORDS.keys() and {WORDS[word] for word in words} >= needed:
-            return name
-    return None
+        words = {row.values[place].strip().lower() for row in table.rows() if not row.problem}
+        if {PARTS[WORDS[word]] for word in words & WORDS.keys()} >= {"train", needed}:
+            return name, ()
+        unused.append(f"column {name} is not used for the split: it does not say both train and {needed}")
+    return None, tuple(unused)
 
 
 def say_data(console: Console, data: "TableData", parts: "Split", column: str | None) -> None:
