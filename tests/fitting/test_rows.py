@@ -56,6 +56,14 @@ def test_guessed_columns_of_one_value_are_left_out_and_said(make_table: Callable
         read_table(table, targets=["none", "a"])
 
 
+def test_a_column_that_begins_late_is_found(make_table: Callable[..., Path]) -> None:
+    rows = [("CCO", n % 2 if n < 210 else "", n % 3 // 2 if n >= 205 else "", "") for n in range(230)]
+    data = read_table(open_table(make_table(rows, ("smiles", "a", "b", "empty"))))
+    assert [target.name for target in data.targets] == ["a", "b"]
+    assert len(data.molecules.smiles) == 230
+    assert data.notes == ("columns that are not predicted: empty",)
+
+
 def test_too_few_molecules_are_refused(make_table: Callable[..., Path]) -> None:
     with pytest.raises(ValueError, match="expected at least 10 molecules with targets, got 5 in 6 rows"):
         read_table(open_table(make_table([*PLAIN[:5], ("C(", 1)])))

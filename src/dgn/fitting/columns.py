@@ -25,6 +25,15 @@ class Target:
     classes: tuple[str, str] | None = None
 
 
+def is_missing(text: str) -> bool:
+    """Whether a value says that there is none.
+
+    >>> is_missing(" N/A "), is_missing("0")
+    (True, False)
+    """
+    return text.strip().lower() in MISSING
+
+
 def read_value(text: str, classes: tuple[str, str] | None) -> float | None:
     """The number that a value stands for: NaN where it is missing, nothing where it cannot be understood.
 
@@ -32,7 +41,7 @@ def read_value(text: str, classes: tuple[str, str] | None) -> float | None:
     (1.5, 0.0, None)
     """
     text = text.strip()
-    if text.lower() in MISSING:
+    if is_missing(text):
         return math.nan
     number = _number(text)
     if classes is None:
@@ -76,9 +85,18 @@ def check_smiles(name: str, sample: Mapping[str, Sequence[str]]) -> None:
         )
 
 
+def candidates(columns: Sequence[str], smiles: str) -> list[str]:
+    """The columns that may be ones to predict: all but the SMILES, and those of numbers and dates by their names.
+
+    >>> candidates(["smiles", "mol_id", "logS", "split"], "smiles")
+    ['logS']
+    """
+    return [name for name in columns if name != smiles and _plain(name) not in NOT_TARGETS and not _is_id(name)]
+
+
 def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], smiles: str) -> list[str]:
     """The columns to predict: the only one with numbers, or one of a telling name, or all if they are labels."""
-    others = [name for name in columns if name != smiles and _plain(name) not in NOT_TARGETS and not _is_id(name)]
+    others = candidates(columns, smiles)
     numeric = [name for name in others if _share_of_numbers(sample[name]) > 0.5]
     likely = numeric or [name for name in others if len(_distinct(sample[name])) == 2]
     telling = [name for known in TARGET_NAMES for name in likely if _plain(name) == known]
@@ -143,7 +161,7 @@ def _distinct(column: Sequence[str]) -> list[str]:
     """Different values that are not missing; numbers count once however they are spelled."""
     found: dict[float | str, str] = {}
     for text in dict.fromkeys(text.strip() for text in column):
-        if text.lower() not in MISSING:
+        if not is_missing(text):
             number = _number(text)
             found.setdefault(text if number is None else number, text)
     return list(found.values())
@@ -155,7 +173,7 @@ def _classes(values: Sequence[str]) -> tuple[str, str]:
 
 
 def _share_of_numbers(column: Sequence[str]) -> float:
-    known = [text for text in column if text.strip().lower() not in MISSING]
+    known = [text for text in column if not is_missing(text)]
     return sum(_number(text) is not None for text in known) / len(known) if known else 0.0
 
 

@@ -12,17 +12,19 @@ from dgn.data.parts import group
 from dgn.fitting.columns import (
     Target,
     Task,
+    candidates,
     check_smiles,
     find_smiles,
     find_targets,
     is_constant,
+    is_missing,
     read_targets,
     read_value,
 )
 from dgn.fitting.featurize import featurize, parse
 from dgn.fitting.table import Row, Table
 
-SAMPLE = 200  # rows that are looked at to find columns
+SAMPLE = 200  # values of each column that are looked at to find those to use
 SHOWN = 8  # lines that a message names
 FEWEST = 10  # molecules that can be split and learned from
 
@@ -115,7 +117,8 @@ def read_table(
         [row.values[-1] for row in whole] if split else None,
     )  # fmt: skip
     told = [problem for problem in (ragged, odd, *problems) if problem.lines]
-    notes = (f"columns with one value only, left out: {', '.join(left)}",) if left else ()
+    unused = [] if targets else [name for name in candidates(table.columns, smiles) if name not in kept]
+    notes = _notes(left, unused)
     return TableData(smiles, kind, tuple(found), len(rows), molecules, tuple(told), notes)
 
 
@@ -213,6 +216,19 @@ def _values(rows: Sequence[Row], places: Sequence[int], targets: Sequence[Target
     return torch.tensor(values, dtype=torch.float64).reshape(len(rows), len(targets)), told
 
 
+def _notes(constant: Sequence[str], unused: Sequence[str]) -> tuple[str, ...]:
+    said = {"columns with one value only, left out": constant, "columns that are not predicted": unused}
+    return tuple(f"{what}: {', '.join(names)}" for what, names in said.items() if names)
+
+
 def _sample(table: Table) -> dict[str, list[str]]:
-    rows = [row.values for row, _ in zip(table.rows(), range(SAMPLE), strict=False)]
-    return {name: [values[place] for values in rows] for place, name in enumerate(table.columns)}
+    """The first values of each column that are not missing: a column may begin late."""
+    sample: dict[str, list[str]] = {name: [] for name in table.columns}
+    for row in table.rows():
+        wanted = [(name, value) for name, value in zip(table.columns, row.values, strict=True) if len(sample[name]) < SAMPLE]
+        if not wanted:
+            break
+        for name, value in wanted:
+            if not is_missing(value):
+                sample[name].append(value)
+    return sample
