@@ -1,5 +1,6 @@
 """No row is fatal, and none is lost without a word."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from dgn.fitting.rows import Problem, read_table, take
+from dgn.data.parts import group
+from dgn.fitting import rows
+from dgn.fitting.rows import Problem, read_molecules, read_table, take
 from dgn.fitting.table import open_table
 
 PLAIN = [("C" * n, n) for n in range(2, 14)]  # lines 2 to 13
@@ -81,6 +84,33 @@ def test_columns_that_are_not_there_are_refused(make_table: Callable[..., Path])
 
 def test_many_lines_are_cut_short() -> None:
     assert str(Problem("odd", "kept", tuple(range(20)))).endswith("(lines 0, 1, 2, 3, 4, 5, 6, 7 and 12 more)")
+
+
+def test_the_work_for_a_row_does_not_grow_with_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = []
+
+    class Numbers(list[int]):
+        def __eq__(self, other: object) -> bool:
+            work.append("numbers compared")
+            return super().__eq__(other)
+
+    def make_set(numbers: Any) -> set[Any]:
+        work.append("set made")
+        return set(numbers)
+
+    monkeypatch.setattr(rows, "set", make_set, raising=False)
+    monkeypatch.setattr(rows, "group", lambda keys: {key: Numbers(each) for key, each in group(keys).items()})
+    smiles = ["C" * n for n in range(1, 31)] * 2
+    values = [1.0 if n % 3 == 0 else float(n) for n in range(60)]
+    values[40:50] = [math.nan] * 10
+    _, problems = read_molecules(smiles, torch.tensor(values)[:, None], range(60))
+    assert {problem.what: len(problem.lines) for problem in problems} == {
+        "no value to learn from": 10,
+        "molecules that stand more than once with different values": 26,
+        "molecules that stand more than once with the same values": 14,
+        "single atoms": 2,
+    }
+    assert len(work) <= 2
 
 
 def test_taking_keeps_rows_together(make_table: Callable[..., Path]) -> None:

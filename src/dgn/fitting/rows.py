@@ -149,7 +149,7 @@ def read_molecules(
         None if part is None else tuple(part[number] for number in used),
     )
     unreadable = [lines[number] for number, problem in enumerate(problems) if problem]
-    without = [lines[number] for number in readable if number not in set(used)] if len(used) < len(readable) else []
+    without = [lines[number] for number, known in zip(readable, labelled.tolist(), strict=True) if not known]
     told = [
         Problem("RDKit cannot read the SMILES", "left out", tuple(unreadable)),
         Problem("no value to learn from", "left out", tuple(without)),
@@ -185,12 +185,11 @@ def take(molecules: Molecules, numbers: Tensor) -> Molecules:
 
 def _remarkable(molecules: Molecules) -> list[Problem]:
     same = [numbers for numbers in group(molecules.keys).values() if len(numbers) > 1]
-    differing = [numbers for numbers in same if _differ(molecules.values[numbers])]
-    agreeing = [numbers for numbers in same if numbers not in differing]
     atoms = molecules.graphs.node_pointer.diff().tolist()
+    copies = [(n, differs) for numbers in same for differs in [_differ(molecules.values[numbers])] for n in numbers]
     kinds = {
-        "molecules that stand more than once with different values": [n for numbers in differing for n in numbers],
-        "molecules that stand more than once with the same values": [n for numbers in agreeing for n in numbers],
+        "molecules that stand more than once with different values": [n for n, differs in copies if differs],
+        "molecules that stand more than once with the same values": [n for n, differs in copies if not differs],
         "salts and mixtures, of several parts": [n for n, key in enumerate(molecules.keys) if "." in key],
         "some of the values missing": molecules.values.isnan().any(dim=1).nonzero()[:, 0].tolist(),
         "single atoms": [number for number, count in enumerate(atoms) if count == 1],
