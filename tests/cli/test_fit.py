@@ -80,6 +80,16 @@ def test_a_row_that_cannot_be_used_does_not_undo_the_split(dgn: Any) -> None:
         assert f"split: expected train, val or test in every row, got {word!r} in line 26" in failed.output
 
 
+def test_a_target_that_is_not_learned_is_not_predicted(dgn: Any) -> None:
+    parts = ["train"] * 16 + ["val"] * 4 + ["test"] * 4
+    rows = [f"{row},{n if n > 17 else ''},{parts[n]}" for n, row in enumerate(chains())]
+    options = ("--target", "y", "--target", "z")
+    done = dgn("fit", write("t.csv", rows, "smiles,y,z,split"), *QUICK, *options)
+    assert "targets without a value in the training part, left out: z" in done.output
+    dgn("predict", "t-model", "t.csv", "-o", "p.csv", "--device", "cpu", "-q")
+    assert "z_prediction" not in Path("p.csv").read_text()
+
+
 def test_nothing_held_out(dgn: Any) -> None:
     done = dgn("fit", write("t.csv", chains()), *QUICK, "--test", "0", "--search", "1")
     assert done.exit_code == 0, done.output

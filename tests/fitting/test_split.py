@@ -1,12 +1,15 @@
 """Splits: shares, molecules that stay together, and classes in every part."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from dgn.fitting.rows import Molecules, read_molecules
-from dgn.fitting.split import at_random, by_scaffold, lack, split_molecules
+from dgn.fitting.columns import Target, Task
+from dgn.fitting.fit import FitOptions, fit_table
+from dgn.fitting.rows import Molecules, TableData, read_molecules
+from dgn.fitting.split import Split, at_random, by_scaffold, lack, leave_untaught, split_molecules
 
 RINGS = [f"{'C' * n}c1ccccc1" for n in range(1, 9)] + [f"{'C' * n}C1CCCC1" for n in range(1, 3)]
 
@@ -63,3 +66,27 @@ def test_one_class_in_a_part_is_refused() -> None:
     )
     with pytest.raises(ValueError, match="one class only for val"):
         split_molecules(given, "binary")
+
+
+@pytest.mark.parametrize(("task", "left"), [("regression", (19,)), ("multi-label", (10, 19))])
+def test_targets_without_training_values_are_left_out_and_said(
+    task: Task, left: tuple[int, ...], tmp_path: Path
+) -> None:
+    values = torch.full((20, 2), torch.nan, dtype=torch.float64)
+    values[:19, 0] = torch.arange(19) % 2
+    values[15:, 1] = 1 + torch.arange(5) % 2 if task == "regression" else torch.arange(5) % 2
+    if task != "regression":
+        values[10] = torch.tensor([torch.nan, 1])  # one class is not enough
+    found, problems = read_molecules([f"{'C' * n}O" for n in range(2, 22)], values, range(20))
+    data = TableData("smiles", task, (Target("A"), Target("B")), 20, found, tuple(problems))
+    split = Split(torch.tensor([0] * 15 + [1] * 2 + [2] * 3, dtype=torch.uint8), "column")
+    with pytest.raises(ValueError, match="target 'B': expected .* among the molecules to train on"):
+        fit_table(data, split, FitOptions(1, 1), tmp_path / "training")
+    kept, parts = leave_untaught(data, split)
+    assert [target.name for target in kept.targets] == ["A"]
+    assert kept.task == ("regression" if task == "regression" else "binary")
+    assert kept.molecules.values.shape == (20 - len(left), 1)
+    assert len(parts.part) == len(kept.molecules.graphs) == 20 - len(left)
+    assert kept.notes[-1].endswith("in the training part, left out: B")
+    assert [(problem.done, problem.lines) for problem in kept.problems] == [("left out", left)]
+    assert leave_untaught(kept, parts) == (kept, parts)

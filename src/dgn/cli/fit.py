@@ -123,12 +123,13 @@ def read_parts(
 ) -> "tuple[TableData, Split, str | None]":
     """The molecules of a table, their parts, and the column that says these, if one does."""
     from dgn.fitting.rows import read_table
-    from dgn.fitting.split import split_molecules
+    from dgn.fitting.split import leave_untaught, split_molecules
 
     column, unused = split_column(table, split, "val" if test == 0 else "test")
     data = read_table(table, smiles, targets, task, column)
     parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
-    return data, parts._replace(notes=(*unused, *parts.notes)), column
+    data, parts = leave_untaught(data, parts._replace(notes=(*unused, *parts.notes)))
+    return data, parts, column
 
 
 def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | None, tuple[str, ...]]:

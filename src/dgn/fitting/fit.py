@@ -22,7 +22,7 @@ from dgn.fitting.members import Trained, make_benchmark, train_ensemble
 from dgn.fitting.model import Model, Prediction
 from dgn.fitting.rows import Molecules, TableData, take
 from dgn.fitting.scores import mean_scores, score_classes, score_numbers
-from dgn.fitting.split import PARTS, Split
+from dgn.fitting.split import PARTS, Split, check_taught
 from dgn.fitting.tune import choose_settings
 from dgn.reports.versions import collect_versions
 from dgn.training.devices import choose_device
@@ -94,6 +94,7 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on part 0, stop and calibrate by part 1, score on part 2 (which may be empty)."""
+    check_taught(molecules.values[part == 0], task, targets)
     molecules = _with_directions(molecules)
     center, scale = _units(molecules.values[part == 0], task)
     shown = (molecules.values - center) / scale

@@ -153,9 +153,8 @@ def read_molecules(
     told = [
         Problem("RDKit cannot read the SMILES", "left out", tuple(unreadable)),
         Problem("no value to learn from", "left out", tuple(without)),
-        *_remarkable(molecules),
     ]
-    return molecules, [problem for problem in told if problem.lines]
+    return molecules, [*(problem for problem in told if problem.lines), *remarkable(molecules)]
 
 
 def canonical(smiles: str) -> str:
@@ -183,7 +182,8 @@ def take(molecules: Molecules, numbers: Tensor) -> Molecules:
     )
 
 
-def _remarkable(molecules: Molecules) -> list[Problem]:
+def remarkable(molecules: Molecules) -> list[Problem]:
+    """What is said of rows that are kept; nothing of what there is none of."""
     same = [numbers for numbers in group(molecules.keys).values() if len(numbers) > 1]
     atoms = molecules.graphs.node_pointer.diff().tolist()
     copies = [(n, differs) for numbers in same for differs in [_differ(molecules.values[numbers])] for n in numbers]
@@ -194,7 +194,8 @@ def _remarkable(molecules: Molecules) -> list[Problem]:
         "some of the values missing": molecules.values.isnan().any(dim=1).nonzero()[:, 0].tolist(),
         "single atoms": [number for number, count in enumerate(atoms) if count == 1],
     }
-    return [Problem(what, "kept", tuple(sorted(molecules.lines[n] for n in rows))) for what, rows in kinds.items()]
+    said = {what: tuple(sorted(molecules.lines[n] for n in rows)) for what, rows in kinds.items()}
+    return [Problem(what, "kept", lines) for what, lines in said.items() if lines]
 
 
 def _differ(values: Tensor) -> bool:
@@ -224,7 +225,9 @@ def _sample(table: Table) -> dict[str, list[str]]:
     """The first values of each column that are not missing: a column may begin late."""
     sample: dict[str, list[str]] = {name: [] for name in table.columns}
     for row in table.rows():
-        wanted = [(name, value) for name, value in zip(table.columns, row.values, strict=True) if len(sample[name]) < SAMPLE]
+        wanted = [
+            (name, value) for name, value in zip(table.columns, row.values, strict=True) if len(sample[name]) < SAMPLE
+        ]
         if not wanted:
             break
         for name, value in wanted:

@@ -1,14 +1,15 @@
 """Molecules to learn from, to stop by, and to score on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from dgn.data.parts import SHARES, by_scaffold, fill, group, scaffold
-from dgn.fitting.columns import Task
-from dgn.fitting.rows import Molecules
+from dgn.fitting.columns import Target, Task
+from dgn.fitting.rows import Molecules, Problem, TableData, remarkable, take
 
 PARTS = ("train", "val", "test")
 MOST = 0.8  # that may be held out: something must be left to learn from
@@ -87,6 +88,61 @@ def lack(part: Tensor, values: Tensor, task: Task, parts: Sequence[str] = PARTS)
         if task != "regression" and not bool(((chosen == 0).any(dim=0) & (chosen == 1).any(dim=0)).any()):
             return f"one class only for {name}"
     return ""
+
+
+def taught(values: Tensor, task: Task) -> Tensor:
+    """Which targets, [T], can be learned from training values [R, T]: those with a value, or with both classes.
+
+    >>> taught(torch.tensor([[0.0, torch.nan], [1.0, torch.nan]]), "regression").tolist()
+    [True, False]
+    """
+    if task == "regression":
+        return ~values.isnan().all(dim=0)
+    return (values == 0).any(dim=0) & (values == 1).any(dim=0)
+
+
+def check_taught(values: Tensor, task: Task, targets: Sequence[Target]) -> None:
+    """Refuse a target that training values [R, T] say nothing about: what it would predict means nothing."""
+    wanted, got = _wanted(task)
+    for target, known in zip(targets, taught(values, task).tolist(), strict=True):
+        if not known:
+            raise ValueError(
+                f"target {target.name!r}: expected {wanted} among the molecules to train on, got {got}; leave it out, "
+                "or split otherwise"
+            )
+
+
+def leave_untaught(data: TableData, split: Split) -> tuple[TableData, Split]:
+    """Without the targets that the training part says nothing about, and the rows that have no other; both are said."""
+    known = taught(data.molecules.values[split.part == 0], data.task)
+    if known.all():
+        return data, split
+    wanted, got = _wanted(data.task)
+    targets = tuple(target for target, one in zip(data.targets, known.tolist(), strict=True) if one)
+    names = [target.name for target in data.targets if target not in targets]
+    molecules = replace(data.molecules, values=data.molecules.values[:, known])
+    empty = molecules.values.isnan().all(dim=1)
+    lines = tuple(data.molecules.lines[number] for number in empty.nonzero()[:, 0].tolist())
+    molecules, part = take(molecules, (~empty).nonzero()[:, 0]), split.part[~empty]
+    wrong = lack(part, molecules.values, data.task, PARTS if (split.part == 2).any() else PARTS[:2])
+    if wrong:
+        raise ValueError(
+            f"split: expected {wanted} of {', '.join(names)} in the training part, got {got}, and {wrong} "
+            "without them; use --split random, or choose other targets"
+        )
+    problems = [problem for problem in data.problems if problem.done != "kept"]
+    problems += [Problem("values of targets left out alone", "left out", lines)] if lines else []
+    note = f"targets without {wanted} in the training part, left out: {', '.join(names)}"
+    task: Task = "binary" if data.task == "multi-label" and len(targets) == 1 else data.task
+    problems += remarkable(molecules)
+    found = replace(
+        data, task=task, targets=targets, molecules=molecules, problems=tuple(problems), notes=(*data.notes, note)
+    )
+    return found, split._replace(part=part)
+
+
+def _wanted(task: Task) -> tuple[str, str]:
+    return ("a value", "none") if task == "regression" else ("both classes", "one at most")
 
 
 def _given(molecules: Molecules, task: Task, seed: int, test: float | None) -> Split:
