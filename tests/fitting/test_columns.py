@@ -21,6 +21,9 @@ def test_without_smiles_or_header_is_refused() -> None:
         find_smiles(["a", "b"], {"a": ["1", "2"], "b": ["x", "y"]})
     with pytest.raises(ValueError, match="put a line such as smiles,y above it"):
         find_smiles(["CCCO"], {"CCCO": MANY})
+    with pytest.raises(ValueError, match="put a line such as smiles,y above it"):
+        find_smiles(["CO", "1.5"], {"CO": MANY, "1.5": ["1", "2", "3"]})
+    assert find_smiles(["CO", "y"], {"CO": MANY, "y": ["1", "2", "3"]}) == "CO"
 
 
 def test_targets_are_found() -> None:
@@ -43,12 +46,32 @@ def test_tasks_are_guessed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "task", "classes"),
+    [
+        (["0", "1", "#N/A"], None, ("0", "1")),
+        (["0", "1", "1.0", "inconclusive"], None, ("0", "1")),
+        (["0", "1", "1.0", "inconclusive"], "binary", ("0", "1")),
+        ([*["active", "inactive"] * 10, "inconclusive"], None, ("inactive", "active")),
+        ([*["0", "1"] * 10, "2"], "binary", ("0", "1")),
+        ([*["0", "1"] * 10, "2"], None, None),  # numbers, which happen to be small
+    ],
+)
+def test_few_values_of_neither_class(values: list[str], task: str | None, classes: tuple[str, str] | None) -> None:
+    assert read_targets({"y": values}, task) == ("binary" if classes else "regression", [Target("y", classes)])
+    assert find_targets(["smiles", "y"], {"smiles": MANY, "y": values}, "smiles") == ["y"]
+    labels = {"smiles": MANY, "a": values, "b": values}
+    if classes and task is None:
+        assert find_targets(list(labels), labels, "smiles") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
     ("values", "task", "message"),
     [
         ({"y": ["1", "1.0", ""]}, None, "target 'y': expected at least two different values, got 1"),
         ({"y": ["", "NA"]}, None, "got none"),
         ({"y": ["a", "b", "c"]}, None, "expected numbers or two classes, got 3 different texts"),
         ({"y": ["1", "2", "3"]}, "binary", "expected two classes, got 3"),
+        ({"y": ["no"] * 90 + ["yes"] * 9 + ["unclear"]}, "binary", "expected two classes, got 3"),
         ({"a": ["1", "0", "1"], "b": ["1", "2", "3"]}, None, "all numbers or all classes"),
         ({"y": ["1", "0"]}, "regresion", "did you mean 'regression'"),
     ],

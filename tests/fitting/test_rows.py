@@ -67,6 +67,15 @@ def test_a_column_that_begins_late_is_found(make_table: Callable[..., Path]) -> 
     assert data.notes == ("columns that are not predicted: empty",)
 
 
+def test_a_value_of_neither_class_is_taken_as_missing(make_table: Callable[..., Path]) -> None:
+    many = [("C" * n, ["active", "inactive"][n % 2]) for n in range(2, 24)]
+    data = read_table(open_table(make_table([*many, ("CCO", "inconclusive")])))
+    assert data.task == "binary"
+    assert [str(problem) for problem in data.problems][:1] == [
+        "1 row: values that are no numbers, or of no class; taken as missing (line 24)"
+    ]
+
+
 def test_too_few_molecules_are_refused(make_table: Callable[..., Path]) -> None:
     with pytest.raises(ValueError, match="expected at least 10 molecules with targets, got 5 in 6 rows"):
         read_table(open_table(make_table([*PLAIN[:5], ("C(", 1)])))

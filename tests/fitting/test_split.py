@@ -80,7 +80,7 @@ def test_targets_without_training_values_are_left_out_and_said(
     found, problems = read_molecules([f"{'C' * n}O" for n in range(2, 22)], values, range(20))
     data = TableData("smiles", task, (Target("A"), Target("B")), 20, found, tuple(problems))
     split = Split(torch.tensor([0] * 15 + [1] * 2 + [2] * 3, dtype=torch.uint8), "column")
-    with pytest.raises(ValueError, match="target 'B': expected .* among the molecules to train on"):
+    with pytest.raises(ValueError, match=r"target 'B': expected .* among the molecules to train on"):
         fit_table(data, split, FitOptions(1, 1), tmp_path / "training")
     kept, parts = leave_untaught(data, split)
     assert [target.name for target in kept.targets] == ["A"]

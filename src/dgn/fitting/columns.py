@@ -1,6 +1,7 @@
 """Which columns of a table hold the molecules and what is to be predicted."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,12 +10,13 @@ from dgn.graph.checks import check_option
 
 Task = Literal["regression", "binary", "multi-label"]
 TASKS: tuple[Task, ...] = ("regression", "binary", "multi-label")
-MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "?", "missing"))
+MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "?", "missing"))
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "molecule", "mol")
 TARGET_NAMES = ("y", "target", "label", "value", "activity", "property", "measured")
 NOT_TARGETS = ("id", "idx", "index", "number", "no", "cid", "cas", "row", "split", "fold", "set", "date", "year", "")
 POSITIVE = ("1", "true", "yes", "y", "active", "positive", "pos", "toxic", "hit", "t")
 READABLE = 0.8  # share of a column's values that must be molecules
+STRAY = 0.1  # values of neither class, at most, for each value of the rarer class
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> 
             "it with --smiles"
         )
     best = max(likely, key=lambda name: found[name][1])
-    if _readable([best])[1] >= 3:
+    atoms = _readable([best])[1]
+    if atoms >= 3 or (atoms and any(_number(name) is not None for name in columns)):
         raise ValueError(
             f"header: expected names of columns in the first line, got {best!r}, which is a molecule; put a line such "
             "as smiles,y above it"
@@ -98,11 +101,11 @@ def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], sm
     """The columns to predict: the only one with numbers, or one of a telling name, or all if they are labels."""
     others = candidates(columns, smiles)
     numeric = [name for name in others if _share_of_numbers(sample[name]) > 0.5]
-    likely = numeric or [name for name in others if len(_distinct(sample[name])) == 2]
+    likely = numeric or [name for name in others if _two(sample[name])]
     telling = [name for known in TARGET_NAMES for name in likely if _plain(name) == known]
     if telling or len(likely) == 1:
         return telling[:1] or likely
-    if likely and all(len(_distinct(sample[name])) <= 2 for name in likely):
+    if likely and all(_two(sample[name]) or is_constant(sample[name]) for name in likely):
         return likely
     wanted = f"one of {', '.join(likely)}" if likely else f"got columns {', '.join(columns)}"
     raise ValueError(f"target: expected to know the column to predict, {wanted}; name it with --target")
@@ -118,7 +121,10 @@ def is_constant(column: Sequence[str]) -> bool:
 
 
 def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -> tuple[Task, list[Target]]:
-    """What is to be done with the columns to predict, and the classes of each: guessed from all their values."""
+    """What is to be done with the columns to predict, and the classes of each: guessed from all their values.
+
+    Few values beside two classes do not make a column another: the first are of neither class.
+    """
     if task is not None:
         check_option("task", task, TASKS)
     distinct = {name: _distinct(column) for name, column in values.items()}
@@ -129,17 +135,17 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
             f"target {constant[0]!r}: expected at least two different values, got {found}; there is nothing to learn "
             "from it, choose another column"
         )
-    two = [name for name, found in distinct.items() if len(found) == 2]
-    if task == "regression" or (task is None and len(two) < len(distinct)):
-        _check_numbers(values, two if task is None else [])
+    classes = {name: _two(column, asked=task is not None) for name, column in values.items()}
+    many = [name for name, found in classes.items() if not found]
+    if task == "regression" or (task is None and many):
+        _check_numbers(values, [name for name in values if name not in many] if task is None else [])
         return "regression", [Target(name) for name in values]
-    many = [name for name in distinct if name not in two]
     if many:
         raise ValueError(
             f"target {many[0]!r}: expected two classes, got {len(distinct[many[0]])} different values; use "
-            "--task regression for numbers, or make a column for each class"
+            "--task regression for numbers, empty those of neither class, or make a column for each class"
         )
-    targets = [Target(name, _classes(distinct[name])) for name in values]
+    targets = [Target(name, _classes(found)) for name, found in classes.items()]
     return ("binary" if len(targets) == 1 else "multi-label"), targets
 
 
@@ -157,14 +163,38 @@ def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> N
         )
 
 
-def _distinct(column: Sequence[str]) -> list[str]:
-    """Different values that are not missing; numbers count once however they are spelled."""
-    found: dict[float | str, str] = {}
-    for text in dict.fromkeys(text.strip() for text in column):
+def _counts(column: Sequence[str]) -> dict[str, int]:
+    """How often each value stands that is not missing; numbers count as one however they are spelled."""
+    spelled: dict[float | str, str] = {}
+    counts: dict[str, int] = {}
+    for text, count in Counter(text.strip() for text in column).items():
         if not is_missing(text):
             number = _number(text)
-            found.setdefault(text if number is None else number, text)
-    return list(found.values())
+            name = spelled.setdefault(text if number is None else number, text)
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _distinct(column: Sequence[str]) -> list[str]:
+    return list(_counts(column))
+
+
+def _two(column: Sequence[str], asked: bool = False) -> list[str]:
+    """The two classes of a column; nothing if it has others.
+
+    They are its only two values, or its only two numbers among which texts are the fewer, or two texts beside which
+    others hardly occur; where classes are ``asked`` for, two numbers beside which others hardly occur as well.
+    """
+    counts = _counts(column)
+    numbers = [text for text in counts if _number(text) is not None]
+    if len(counts) < 3:
+        return list(counts) if len(counts) == 2 else []
+    if len(numbers) == 2 and _share_of_numbers(column) > 0.5:
+        return numbers
+    first, second, *others = sorted(counts, key=lambda text: -counts[text])
+    stray = sum(counts[text] for text in others)
+    few = stray <= STRAY * counts[second] and (asked or not {first, second} & set(numbers))
+    return [first, second] if few else []
 
 
 def _classes(values: Sequence[str]) -> tuple[str, str]:
