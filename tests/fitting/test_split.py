@@ -54,6 +54,12 @@ def test_a_given_split() -> None:
     without = split_molecules(replace(given, part=("train",) * 18 + ("test",) * 2), "regression")
     assert torch.bincount(without.part.long()).tolist() == [16, 2, 2]
     assert "no row is called val" in without.notes[0]
+    twice = replace(given, part=("train",) * 18 + ("test",) * 2, keys=tuple(str(n // 2) for n in range(20)))
+    ninth = split_molecules(twice, "regression")
+    assert torch.equal(ninth.part[::2], ninth.part[1::2])
+    assert len(ninth.notes) == 1
+    with pytest.raises(ValueError, match="got no molecule for train"):
+        split_molecules(replace(given, part=("test",) * 20), "regression")
     leaking = replace(given, part=tuple(words), keys=("same",) * 20)
     assert "1 molecules stand in more than one part" in split_molecules(leaking, "regression").notes[0]
     with pytest.raises(ValueError, match="got 'tset' in line 19"):

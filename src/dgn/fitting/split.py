@@ -162,8 +162,7 @@ def _given(molecules: Molecules, task: Task, seed: int, test: float | None) -> S
     notes = []
     if not (part == 1).any():
         training = (part == 0).nonzero()[:, 0]
-        order = torch.randperm(len(training), generator=torch.Generator().manual_seed(seed))
-        part[training[order[: max(1, len(training) // 9)]]] = 1
+        part[training] = at_random(take(molecules, training), task, seed, (8 / 9, 1 / 9, 0.0))
         notes.append("no row is called val: a ninth of the training molecules, at random, takes its place")
     together = [rows for rows in group(molecules.keys).values() if len({int(part[number]) for number in rows}) > 1]
     if together:
