@@ -1,5 +1,7 @@
 """Normalisation by rows and by graphs, free of the scale of the field."""
 
+import math
+
 import pytest
 import torch
 
@@ -90,6 +92,18 @@ def test_noise_is_measured_in_the_graph_of_the_edge():
     field = torch.tensor([1.0, -1.0, 1e-12, -1e-12])
     assert dgn.normalize(field, edge_index, num_nodes, batch=batch).tolist() == [1.0, -1.0, 1.0, -1.0]
     assert dgn.normalize(field, edge_index, num_nodes).tolist() == [1.0, -1.0, 0.0, 0.0]
+
+
+def test_components_as_batch_keep_the_field_of_a_giant_one():
+    giant, n = path(6000)
+    wave = math.sqrt(2 / n) * torch.cos(torch.pi * (torch.arange(n, dtype=torch.float64) + 0.5) / n)
+    pair = torch.tensor([0.5, -0.5], dtype=torch.float64).div(math.sqrt(0.5))
+    edge_index, num_nodes, component = disjoint_union((giant, n), path(2))
+    field = dgn.gradient(torch.cat([wave, pair]), edge_index)
+    alone = dgn.smoothing(field[: giant.size(1)], giant, n).edge_weight
+    assert torch.equal(dgn.smoothing(field, edge_index, num_nodes, batch=component).edge_weight[: len(alone)], alone)
+    assert alone.all()
+    assert not dgn.smoothing(field, edge_index, num_nodes).edge_weight.all()  # the ends of the path, beside the pair
 
 
 @both_dtypes

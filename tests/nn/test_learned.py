@@ -9,7 +9,7 @@ import dgn
 from dgn.aggregation import Messages, aggregate, make_plan
 from dgn.nn import DGN
 from dgn.nn.learned import LearnedDirections
-from dgn.testing import random_graph
+from dgn.testing import cycle, random_graph
 from dgn.training.loop import train
 from tests.training.small import make_benchmark, make_experiment
 
@@ -72,6 +72,17 @@ def test_the_scale_of_a_potential_does_not_matter_and_equal_inputs_have_no_field
     between = ((EDGES < 2).all(dim=0))[GRAPH.by_target.order]
     assert between.any()
     assert not before.edge[between].any()
+
+
+def test_nodes_that_are_all_alike_have_no_field_wherever_they_stand():
+    torch.manual_seed(0)
+    net = DGN(5, 65, num_layers=1, aggregators=["mean", "av1"], learned_directions=1).eval()
+    h = net.node_encoder(torch.ones(1, 5)).detach().expand(6, -1)
+    h = h * (1 + 2**-23 * torch.randint(-1, 2, h.shape, generator=torch.Generator().manual_seed(0)))  # by rounding
+    ring = dgn.as_graph(*cycle(6))
+    weights = net.learned(h, ring, net.plan.compute_weights(None, ring))
+    assert net.learned.map(h).unique().numel() > 1
+    assert not weights.edge.any()
 
 
 def test_graphs_of_a_batch_are_as_alone():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
@@ -43,6 +44,28 @@ def test_no_other_randomness_is_touched(make):
     state = torch.get_rng_state()
     make(seeded())(data())
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_every_epoch_of_a_loader_with_workers_draws_anew():
+    transforms = [make(None) for make in AUGMENTATIONS.values()]
+    loader = DataLoader(
+        [data(dimensions=9)],
+        collate_fn=lambda graphs: [transform(graphs[0]).field for transform in transforms],
+        num_workers=1,
+        generator=seeded(),
+    )
+    (first,), (second,) = loader, loader
+    for one, other in zip(first, second, strict=True):
+        assert not torch.equal(one, other)
+
+
+@every_augmentation
+def test_pytorchs_own_generator_is_seeded_as_ever(make):
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        got = make(None)(data()).field
+    assert torch.equal(got, make(seeded(5))(data()).field)
 
 
 @every_augmentation

@@ -89,14 +89,14 @@ def distort(
     edge_index: Any,
     strength: float,
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None,
     batch: Tensor | None = None,
 ) -> Tensor:
     r"""Add antisymmetric noise on the edges (definition 6): :math:`F' = F + R \circ A`, :math:`R_{ij} = -R_{ji}`.
 
     Noise is uniform in :math:`(-x m, x m)`, with x the ``strength`` and m the mean absolute value of the field in its
     graph. Both directions of an edge, and parallel edges, share one draw; a self-loop gets none. The draw does not
-    depend on the order of the edges.
+    depend on the order of the edges. Without a ``generator`` it comes from PyTorch's own.
 
     Laws: strength 0 gives F; an antisymmetric field stays antisymmetric.
 
@@ -148,8 +148,9 @@ def _check_strength(strength: float) -> None:
         raise ValueError(f"strength: expected a finite number of 0 or more, got {strength}; 0.1 is mild, 1 is strong")
 
 
-def _uniform(rows: int, like: Tensor, generator: torch.Generator) -> Tensor:
-    noise = torch.rand(rows, *like.shape[1:], generator=generator, dtype=like.dtype, device=generator.device)
+def _uniform(rows: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
+    device = like.device if generator is None else generator.device
+    noise = torch.rand(rows, *like.shape[1:], generator=generator, dtype=like.dtype, device=device)
     return (2 * noise - 1).to(like.device)
 
 

@@ -28,7 +28,9 @@ def normalize(
 
     The paper's eps keeps rounding noise from being blown up to a direction. Here components no larger than 1e-8
     times the largest of the same direction in the same graph count as 0 (:func:`significant`): rows then have norm 1
-    or 0 exactly, and the scale of the field does not matter.
+    or 0 exactly, and the scale of the field does not matter. Eigenvectors have unit length on each connected
+    component, so that small ones beside a giant one can take its field for noise: for ``"node"``, pass
+    ``batch=directions.component``.
 
     Laws: rows have norm 1 or 0; positive multiples of F give the same; idempotent; -F gives the negative.
 

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dgn.aggregation import Plan, Weights
 from dgn.aggregation.split import split_plan
@@ -10,6 +11,7 @@ from dgn.nn.along import to_edges
 from dgn.nn.dense import Linear
 
 NOISE = 1e-4  # of the largest component in a graph: below, inputs differ by rounding
+ROUNDING = 8  # units of rounding of the terms that a component is the sum of
 
 
 class LearnedDirections(nn.Module):
@@ -22,8 +24,10 @@ class LearnedDirections(nn.Module):
     back to W and h. Of the directions that the plan names, the last ``count`` are learned; the others are given.
 
     Weights do not depend on the scale of F, so that a small difference counts as much as a large one, and its gradient
-    is the larger the smaller it is. Components up to 1e-4 of the largest in their graph are 0: two atoms that mirror
-    each other differ by rounding alone.
+    is the larger the smaller it is. Components that may be rounding alone are 0, as between two atoms that mirror each
+    other: up to 1e-4 of the largest in their graph, and, for graphs whose nodes are all alike, up to
+    :math:`8 \epsilon \sum_c |W_c| (|h_{jc}| + |h_{ic}|)`, c the channels and :math:`\epsilon` the machine epsilon of
+    the potential's type.
 
     Laws: the scale of a potential does not matter; between neighbours with equal inputs the field is 0; relabelling
     nodes relabels the field, and no sign is arbitrary, so that ``dx2-signed`` means something.
@@ -57,5 +61,9 @@ class LearnedDirections(nn.Module):
         potential = self.map(h)
         field = to_edges(potential, -potential, graph)
         size = field.detach().abs()
-        field = torch.where(size <= NOISE * graph.max_over_graph(size), 0.0, field)
+        with torch.no_grad():
+            terms = functional.linear(h.abs(), self.map.weight.abs())
+            rounding = ROUNDING * torch.finfo(potential.dtype).eps * to_edges(terms, terms, graph)
+        noise = torch.maximum(NOISE * graph.max_over_graph(size), rounding)
+        field = torch.where(size <= noise, 0.0, field)
         return self.split.join(weights, self.split.learned.compute_weights(field, graph))

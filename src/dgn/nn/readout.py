@@ -15,9 +15,11 @@ TWICE = ("sum-mean", "directional")  # as wide as the nodes
 def read_out(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None = None) -> Tensor:
     r"""Combine the nodes of each graph.
 
-    ``"directional"`` joins to the mean the projection on the first potential, blind to its sign:
-    :math:`\big|\sum_i \phi_1(i) x_i\big| / \sum_i |\phi_1(i)|`. ``"sum-mean"`` joins the mean to the sum, for what
-    grows with a graph and what does not. ``"nodes"`` keeps every node.
+    ``"directional"`` joins to the mean the projection on the first potential,
+    :math:`\big|\sum_i \phi_1(i) x_i\big| / \sum_i |\phi_1(i)|`, with the sum over all nodes of a graph. It is blind to
+    the sign of the potential of a whole graph, so of a connected one. Connected components have signs of their own:
+    where a graph has several, it depends on those that :func:`dgn.directions` chose. ``"sum-mean"`` joins the mean to
+    the sum, for what grows with a graph and what does not. ``"nodes"`` keeps every node.
 
     Shapes:
         ``x`` [N, C], ``potential`` [N, K]; returns [G, C] ([G, 2 C] sum-mean and directional, [N, C] nodes).

@@ -89,7 +89,8 @@ def group_smoothing(
 def group_field(field: Tensor, gap: Tensor, graph: Graph, direction: int, width: float = WIDTH) -> Tensor:
     r"""The field of a group, :math:`\kappa_g f_{ij} / \sum_j \|f_{ij}\|_2`, for input that was checked before. [E, K]
 
-    Vectors :math:`f_{ij}` no longer than 1e-8 of the longest in the same graph are rounding noise and count as 0.
+    Vectors :math:`f_{ij}` no longer than 1e-8 of the longest in the same graph are rounding noise and count as 0; see
+    :func:`dgn.normalize` for a giant component beside small ones.
     """
     group = group_around(gap.to(field.dtype), direction, width)
     f = group.member[graph.target] * field

@@ -11,13 +11,18 @@ from dgn.fields import distort, reflect, rotate
 
 
 class _FieldTransform(BaseTransform):
-    """A random change of ``data.field``, drawn from a generator that the caller owns."""
+    """A random change of ``data.field``, drawn from PyTorch's own generator or from one that the caller gives.
 
-    def __init__(self, generator: torch.Generator) -> None:
+    A loader seeds PyTorch's own anew in each worker and epoch. A given one is copied to every worker at the start of
+    an epoch as it was in the first: it is for ``num_workers=0``, or for one worker with ``persistent_workers=True``.
+    """
+
+    def __init__(self, generator: torch.Generator | None = None) -> None:
         self.generator = generator
 
     def uniform(self) -> float:
-        return float(torch.rand((), generator=self.generator, device=self.generator.device))
+        device = None if self.generator is None else self.generator.device
+        return float(torch.rand((), generator=self.generator, device=device))
 
     def field_of(self, data: Any) -> torch.Tensor:
         if getattr(data, "field", None) is None:
@@ -44,7 +49,9 @@ class RandomRotation(_FieldTransform):
     Rows become of unit length. Nodes at which the two directions are collinear are left unrotated.
     """
 
-    def __init__(self, degrees: float, generator: torch.Generator, directions: tuple[int, int] = (1, 2)) -> None:
+    def __init__(
+        self, degrees: float, generator: torch.Generator | None = None, directions: tuple[int, int] = (1, 2)
+    ) -> None:
         super().__init__(generator)
         self.degrees, self.directions = degrees, directions
 
@@ -67,7 +74,7 @@ class RandomRotation(_FieldTransform):
 class RandomDistortion(_FieldTransform):
     """Add antisymmetric noise of up to ``strength`` times the mean size of each direction (definition 6)."""
 
-    def __init__(self, strength: float, generator: torch.Generator) -> None:
+    def __init__(self, strength: float, generator: torch.Generator | None = None) -> None:
         super().__init__(generator)
         self.strength = strength
 
