@@ -75,7 +75,6 @@ class Model:
         """Write weights and configuration."""
         tensors = {f"{number}.{name}": value for number, one in enumerate(self.weights) for name, value in one.items()}
         tensors |= {"center": self.center, "scale": self.scale, "scores": self.scores, "floor": self.floor}
-        write_tensors(folder / WEIGHTS, tensors, {"format": FORMAT})
         told = {
             "format": FORMAT,
             "features": VERSION,
@@ -87,7 +86,9 @@ class Model:
             "experiment": self.experiment.to_dict(),
             "facts": _plain(self.facts),
         }
-        write_text(folder / CONFIGURATION, json.dumps(told, indent=1) + "\n")
+        text = json.dumps(told, indent=1) + "\n"  # before anything is written: it may fail
+        write_tensors(folder / WEIGHTS, tensors, {"format": FORMAT})
+        write_text(folder / CONFIGURATION, text)
 
 
 def load_model(folder: str | Path, device: str = "auto") -> Model:
