@@ -87,6 +87,7 @@ def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monke
         ({"task": "magic"}, "got 'magic'|expected one of"),
         ({"experiment": {"name": "x"}}, "data"),
         ({"members": 3}, "weights: expected those of the network"),
+        ({"members": 0}, "got 0 members; fit again"),
     ],
 )
 def test_a_changed_configuration_is_refused(

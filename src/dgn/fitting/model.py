@@ -106,6 +106,8 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
         check_option("task", told["task"], TASKS)
         targets = tuple(_target(each) for each in told["targets"])
         experiment, delta, members = read_experiment(told["experiment"]), float(told["delta"]), int(told["members"])
+        if members < 1:
+            raise ValueError(f"{members} members")
         column, facts = str(told["smiles"]), dict(told["facts"])
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(
