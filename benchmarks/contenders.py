@@ -6,6 +6,7 @@ command, and returns for "val" and "test" what each of its networks says: [membe
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,9 @@ def run_dgn(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
     data = read_prepared(path, task)
     split = split_molecules(data.molecules, data.task)
     options = FitOptions(asked.members, asked.epochs, 100 * seed, asked.device)
-    fitted = fit_table(data, split, options, path.parent / f"dgn-{seed}-training")
+    training = path.parent / f"dgn-{seed}-training"
+    fitted = fit_table(data, split, options, training)
+    shutil.rmtree(training)
     said = {}
     for number in (1, 2):
         graphs = take(data.molecules, (split.part == number).nonzero()[:, 0]).graphs

@@ -192,3 +192,20 @@ def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -
     resumed = dgn("fit", write("t.csv", chains()), *QUICK, "--epochs", "3")
     assert resumed.exit_code == 0, resumed.output
     assert "seed 0: begins anew" in resumed.output
+
+
+def test_a_fit_whose_folder_cannot_be_written_is_not_lost(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dgn.fitting import folder
+
+    def fail(*_: Any) -> str:
+        raise OSError("no space left")
+
+    table, write_card = write("t.csv", [*chains(), "C((,5"], "smiles,price_$_per_$"), folder.write_card
+    monkeypatch.setattr(folder, "write_card", fail)
+    assert "no space left" in dgn("fit", table, *QUICK).output
+    assert sorted(path.name for path in Path("t-model").iterdir()) == ["parity.png", "rows.csv", "training"]
+    monkeypatch.setattr(folder, "write_card", write_card)
+    again = dgn("fit", table, *QUICK)
+    assert again.exit_code == 0, again.output
+    assert "seed 0: was trained before (1 epoch)" in again.output
+    assert not Path("t-model/training").exists()

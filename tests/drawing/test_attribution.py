@@ -107,3 +107,10 @@ def test_it_is_drawn_by_rdkit(tmp_path: Path, suffix: str, start: bytes, height:
     draw_attribution("CCO", shares, path)
     assert path.read_bytes().startswith(start)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_stereo_centres_where_rings_meet_get_no_further_atoms(tmp_path: Path) -> None:
+    shares = Attribution(torch.ones(10), torch.ones(22), 21.0, 0.0)
+    draw_attribution("C[C@H]1CC[C@@H]2CCCC[C@H]12", shares, tmp_path / "a.svg")
+    assert "atom-9" in (tmp_path / "a.svg").read_text()
+    assert "atom-10" not in (tmp_path / "a.svg").read_text()

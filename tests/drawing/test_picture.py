@@ -3,11 +3,13 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import torch
 
 from dgn.drawing.graph_view import arrows
 from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture, settle
+from dgn.drawing.scene import Scene
 from dgn.drawing.sources import read_scene
 from dgn.drawing.spectrum_view import multiples
 from dgn.reports.curves import new_figure
@@ -88,6 +90,14 @@ def test_repeated_eigenvalues_are_found_and_named() -> None:
     assert direction_note(read_scene("CCC").directions(1), 1) == "1.000, sign arbitrary"
     assert direction_note(read_scene("C").directions(1), 1) == "none: the graph has no edge"
     assert direction_note(read_scene("CO.CCO.CCCO.CCCCO").directions(1), 1).startswith("2.000 | 1.000 | 0.586 | ...")
+
+
+def test_names_with_dollars_are_drawn_as_they_are(tmp_path: Path) -> None:
+    ends, place = torch.tensor([[0, 2], [1, 3]]), np.arange(8.0).reshape(4, 2)
+    draw_picture(Scene("$n_$", ends, place, ("$x_$", "b", "$z_$", "d")), tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    for words in ("$n_$", "$x_$", "$z_$ and 1 more"):
+        assert f"<!-- {words} -->" in text
 
 
 def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> None:

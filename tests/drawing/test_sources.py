@@ -97,6 +97,27 @@ def test_what_cannot_be_drawn_is_refused(
         read_scene(given, graph)
 
 
+def test_a_large_salt_is_no_file() -> None:
+    assert read_scene(f"{'C' * 300}.[Na+]").num_nodes == 301
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ('attr.type="int"', 'attr.type="number"'),
+        ('attr.type="int"', 'attr.type="boolean"'),
+        ('attr.type="string"', 'attr.type="double"'),
+        ("<graphml", '<?xml version="1.0" encoding="klingon"?><graphml'),
+        ("<graph ", '<key id="q" for="node" attr.name="q" attr.type="boolean"><default/></key><graph '),
+    ],
+)
+def test_graphml_with_bad_attributes_is_refused(tmp_path: Path, good: str, bad: str) -> None:
+    path = tmp_path / "bad.graphml"
+    path.write_text(GRAPHML.format(kind="directed").replace(good, bad, 1))
+    with pytest.raises(ValueError, match=r"bad\.graphml: expected a graph as GraphML"):
+        read_scene(str(path))
+
+
 def test_without_rdkit_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(ImportError, match="install it with pip install rdkit"):

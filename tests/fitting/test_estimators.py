@@ -1,6 +1,9 @@
 """The estimators as scikit-learn uses them: parameters, clones, cross-validation, and models that come back."""
 
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import dgn
+from dgn.fitting.columns import Target
 
 QUICK = {"members": 1, "epochs": 2, "device": "cpu", "validation_fraction": 0.2}
 
@@ -84,6 +88,58 @@ def test_saved_and_loaded(regressor: "dgn.DGNRegressor", classifier: "dgn.DGNCla
         dgn.DGNRegressor.load(tmp_path / "c", "cpu")
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"epochs": np.int64(1), "members": np.int64(1), "random_state": np.int64(3), "search": np.int64(0)},
+        {"random_state": None, "epochs": 1},
+        {"random_state": np.random.RandomState(0), "epochs": 1},
+    ],
+)
+def test_numbers_of_numpy_are_parameters(
+    numbers: list[tuple[str, float]], tmp_path: Path, given: dict[str, Any]
+) -> None:
+    model = dgn.DGNRegressor(**{**QUICK, "validation_fraction": np.float32(0.2), **given})
+    model.fit([one for one, _ in numbers[:30]], [y for _, y in numbers[:30]]).save(tmp_path)
+    known = dgn.DGNRegressor.load(tmp_path, "cpu").get_params()
+    assert known["epochs"] == known["members"] == 1
+    assert known["random_state"] == (3 if given["random_state"] == 3 else None)
+
+
+@pytest.mark.parametrize(
+    "labels", [["0", "1"], ["01", "1"], [0, 1], [-0.5, 2.0], [False, True], np.array(["a", "b"], dtype=object)]
+)
+def test_labels_come_back_as_they_were(classifier: "dgn.DGNClassifier", tmp_path: Path, labels: Any) -> None:
+    other = copy(classifier)
+    other.classes_ = np.array(labels)
+    low, high = map(str, labels)
+    other.model_ = replace(classifier.model_, targets=(Target("y", (low, high)),))
+    other.save(tmp_path)
+    found = dgn.DGNClassifier.load(tmp_path, "cpu").classes_.tolist()
+    assert found == list(labels)
+    assert [type(one) for one in found] == [type(one) for one in labels]
+
+
+def test_one_column_comes_back_as_one(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
+    other = copy(regressor)
+    other._flat = False
+    other.save(tmp_path)
+    assert dgn.DGNRegressor.load(tmp_path, "cpu").predict(["CO"]).shape == other.predict(["CO"]).shape == (1, 1)
+
+
+def test_a_model_of_many_labels_is_for_neither(classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
+    replace(classifier.model_, task="multi-label").save(tmp_path)
+    for kind in (dgn.DGNClassifier, dgn.DGNRegressor):
+        with pytest.raises(ValueError, match=r"got one for multi-label; use dgn\.fitting"):
+            kind.load(tmp_path, "cpu")
+
+
+def test_what_cannot_be_told_leaves_no_half_of_a_folder(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="JSON"):
+        replace(regressor.model_, facts={"odd": object()}).save(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_unreadable_smiles_are_warned_of(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
     with pytest.warns(UserWarning, match=r"1 SMILES cannot be read.*places 1"):
         assert np.isnan(regressor.predict(["CO", "C("])).tolist() == [False, True]
@@ -109,5 +165,7 @@ def test_wrong_input_is_refused() -> None:
         model.fit(["C", "CC"], [1.0, 1.0])
     with pytest.raises(ValueError, match="got 3 classes"):
         dgn.DGNClassifier(**QUICK).fit(["C", "CC", "CCC"], [0, 1, 2])
+    with pytest.raises(TypeError, match=r"epochs: expected a whole number, got 1\.5"):
+        dgn.DGNRegressor(epochs=1.5).fit(["C", "CC"], [1.0, 2.0])
     with pytest.raises(ValueError, match="validation_fraction: expected between 0 and 1"):
         dgn.DGNRegressor(validation_fraction=1.5).fit(["C" * n for n in range(1, 20)], np.arange(19.0))

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import torch
 from rdkit import Chem
 
 from dgn.data.molecules import pack_smiles
+from dgn.fitting.columns import Target
 from dgn.fitting.fit import Fitted
-from dgn.fitting.folder import check_free
+from dgn.fitting.folder import check_free, write_folder
 from dgn.fitting.model import load_model
+from dgn.fitting.plots import draw_parity, draw_roc
 from dgn.fitting.predict import predict_smiles
 
 GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
@@ -84,6 +87,7 @@ def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monke
         ({"task": "magic"}, "got 'magic'|expected one of"),
         ({"experiment": {"name": "x"}}, "data"),
         ({"members": 3}, "weights: expected those of the network"),
+        ({"members": 0}, "got 0 members; fit again"),
     ],
 )
 def test_a_changed_configuration_is_refused(
@@ -114,3 +118,25 @@ def test_folders_that_are_taken_or_empty(fitted: tuple[Fitted, Path], tmp_path: 
         check_free(tmp_path)
     with pytest.raises(FileNotFoundError, match="'dgn fit' writes one"):
         load_model(tmp_path)
+
+
+def test_what_an_unfinished_fit_left_is_not_kept(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").touch()
+    with pytest.raises(ValueError, match=r"with rows\.csv in it"):
+        check_free(tmp_path)
+    (tmp_path / "training").mkdir()
+    (tmp_path / ".weights.safetensors.0123abcd").touch()
+    check_free(tmp_path)
+    write_folder(fitted[0], tmp_path, "table", ())
+    assert not (tmp_path / "rows.csv").exists()
+    assert not (tmp_path / "training").exists()
+
+
+def test_names_with_dollars_are_no_formulas(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    model, held, prediction = fitted[0]
+    assert held is not None
+    assert prediction is not None
+    named = replace(model, targets=(Target("price_$_per_$"),))
+    draw_parity(named, held.values, prediction, 0.9, tmp_path / "parity.png")
+    draw_roc(named, (held.values > 5).double(), prediction, tmp_path / "roc.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parity.png", "roc.png"]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dgn.drawing.scene import Scene
 from dgn.fields import gradient, normalize
+from dgn.reports.curves import literal
 
 INK, LINE = "#2b2d33", "#c3c6cd"
 SIGNED = "PuOr"  # negative is brown, positive violet: told apart without red and green
@@ -90,5 +91,5 @@ def _draw_nodes(axes: Any, scene: Scene, place: Places, potential: Tensor, size:
         for spot, label, value in zip(place, scene.labels, potential.tolist(), strict=True):
             font = min(8.0, 1.25 * diameter / max(len(label), 2))
             color = "white" if abs(value) > 0.55 * limit else INK
-            axes.text(*spot, label, fontsize=font, color=color, ha="center", va="center_baseline", zorder=4)
+            axes.text(*spot, literal(label), fontsize=font, color=color, ha="center", va="center_baseline", zorder=4)
     return drawn

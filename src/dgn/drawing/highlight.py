@@ -64,13 +64,15 @@ def _drawn(parsed: Any, atoms: Tensor, bonds: Tensor, suffix: str, legend: str) 
     from rdkit.Geometry import Point2D
 
     drawer = (rdMolDraw2D.MolDraw2DSVG if suffix == ".svg" else rdMolDraw2D.MolDraw2DCairo)(*SIZE)
-    molecule = rdMolDraw2D.PrepareMolForDrawing(parsed)
+    # Hydrogens at stereo centres would be atoms without a share.
+    molecule = rdMolDraw2D.PrepareMolForDrawing(parsed, addChiralHs=False)
     place = molecule.GetConformer().GetPositions()[:, :2]
     middles = [(place[bond.GetBeginAtomIdx()] + place[bond.GetEndAtomIdx()]) / 2 for bond in molecule.GetBonds()]
     spots = [Point2D(*map(float, spot)) for spot in (*place, *middles)]
     heights = torch.cat([atoms, bonds]).tolist()
     options: Any = drawer.drawOptions()
     options.annotationFontScale, options.padding, options.fixedFontSize = 0.6, 0.06, 18
+    options.prepareMolsBeforeDrawing = False  # it is prepared
     drawer.ClearDrawing()
     if any(heights):
         contours: Any = rdMolDraw2D.ContourParams()

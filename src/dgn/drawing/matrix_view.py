@@ -7,6 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from dgn.drawing.graph_view import INK, SIGNED
+from dgn.reports.curves import literal
 
 MOST_NAMES = 36  # nodes; above, there is no room for names
 WIDTH = 185.0  # of a matrix on the paper, in points
@@ -28,7 +29,8 @@ def draw_matrix(axes: Any, matrix: Tensor, labels: Sequence[str], title: str) ->
             if abs(value) > 1e-12:
                 color = "white" if abs(value) > 0.7 else INK
                 axes.text(j, i, short(value), ha="center", va="center", fontsize=size, color=color)
-    names = {"ticks": range(n), "labels": labels, "fontsize": min(7.0, 170 / n)} if n <= MOST_NAMES else {"ticks": []}
+    shown = [literal(label) for label in labels]
+    names = {"ticks": range(n), "labels": shown, "fontsize": min(7.0, 170 / n)} if n <= MOST_NAMES else {"ticks": []}
     axes.set_xticks(**names, **({"rotation": 90} if n <= MOST_NAMES else {}))
     axes.set_yticks(**names)
     axes.set_title(title)

@@ -12,7 +12,7 @@ from dgn.drawing.scene import Scene
 from dgn.drawing.spectrum_view import draw_spectrum
 from dgn.fields import gradient
 from dgn.operators import derivative, smoothing
-from dgn.reports.curves import new_figure
+from dgn.reports.curves import literal, new_figure
 from dgn.spectral import Directions
 from dgn.spectral.laplacian import Normalization
 
@@ -89,7 +89,7 @@ def _compose(scene: Scene, k: int, normalization: Normalization) -> "Figure":
     every = scene.directions(max(k, min(scene.num_nodes, MOST_VALUES)), normalization)
     rows = min(k, int(every.eigenvalues.isfinite().any(dim=0).sum()))
     figure = new_figure((12.0, 3.6 * rows + 2.6))
-    title = scene.name if len(scene.name) <= 100 else f"{scene.name[:97]}..."
+    title = literal(scene.name if len(scene.name) <= 100 else f"{scene.name[:97]}...")
     figure.suptitle(title if rows == k else f"{title}\n{missing_note(scene, rows, k)}", fontsize=11)
     if rows == 0:
         draw_graph(figure.subplots(), scene, every.potential[:, 0], NOTHING, ROOM)

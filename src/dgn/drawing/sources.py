@@ -25,7 +25,7 @@ def read_scene(given: str, graph: int | None = None) -> Scene:
     """
     path = Path(given)
     is_file = path.suffix in FILES
-    if not is_file and path.suffix and path.is_file():
+    if not is_file and path.suffix and _exists(path):
         raise ValueError(
             f"{given}: expected SMILES or a file called {', '.join(FILES)}, got {path.suffix}; "
             "write the SMILES of a molecule itself, or convert the file"
@@ -100,6 +100,13 @@ def graphml_scene(path: Path) -> Scene:
     )
 
 
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a large molecule is no name for a file
+        return False
+
+
 def _read_graphml(path: Path) -> Any:
     from xml.etree.ElementTree import ParseError
 
@@ -107,7 +114,7 @@ def _read_graphml(path: Path) -> Any:
 
     try:
         return nx.read_graphml(path)
-    except (ParseError, nx.NetworkXError) as problem:
+    except (ParseError, nx.NetworkXError, LookupError, ValueError, AttributeError) as problem:  # of bad attributes
         raise ValueError(f"{path}: expected a graph as GraphML, got what cannot be read ({problem})") from problem
 
 

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from dgn.drawing.graph_view import INK
+from dgn.reports.curves import literal
 from dgn.spectral import Directions
 from dgn.spectral.degeneracy import eigenspaces
 
@@ -28,7 +29,7 @@ def draw_spectrum(axes: Any, found: Directions, labels: Sequence[str], shown: in
         names = [component_name(found, component, labels) for component in drawn[: len(COLORS)]]
         names += ["the others"] if len(drawn) > len(COLORS) else []
         for name, color in zip(names, (*COLORS, GREY), strict=False):
-            axes.scatter([], [], 26, color, label=name)
+            axes.scatter([], [], 26, color, label=literal(name))
         axes.legend(loc="best", fontsize=8, frameon=False, ncols=3)
     axes.set_title(f"spectrum of {symbol}: filled = drawn here, diamonds = repeated")
     axes.set_xlabel("direction k" if len(drawn) == 1 else "direction k of each component")

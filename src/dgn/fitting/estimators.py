@@ -2,27 +2,27 @@
 
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.fit import FitOptions, fit_molecules
+from dgn.fitting.given import Array, check_rows, labels_of, texts, whole, written
 from dgn.fitting.model import Model, Prediction, load_model
 from dgn.fitting.predict import predict_smiles
 from dgn.fitting.rows import read_molecules
 from dgn.fitting.split import PARTS, at_random, lack
 
 __all__ = ["DGNClassifier", "DGNRegressor"]
-
-Array = NDArray[Any]
 
 
 class _OnSmiles(BaseEstimator):  # type: ignore[misc]
@@ -35,7 +35,7 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
         members: int = 5,
         epochs: int | None = None,
         validation_fraction: float = 0.1,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         search: int = 0,
     ) -> None:
@@ -47,28 +47,35 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
         self.search = search
 
     def _fit(self, smiles: Sequence[str], values: torch.Tensor, targets: tuple[Target, ...]) -> None:
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction: expected between 0 and 1, got {self.validation_fraction}; for example 0.1"
-            )
+        held = float(self.validation_fraction)
+        if not 0 < held < 1:
+            raise ValueError(f"validation_fraction: expected between 0 and 1, got {held}; for example 0.1")
+        options = self._options()
         molecules, problems = read_molecules(smiles, values, range(len(smiles)))
         for problem in problems:
             if problem.done != "kept":
                 warnings.warn(str(problem).replace("line", "place"), stacklevel=3)
-        shares = (1 - self.validation_fraction, self.validation_fraction, 0.0)
-        part = at_random(molecules, self._task, self.random_state, shares).clamp(max=1)
+        part = at_random(molecules, self._task, options.seed, (1 - held, held, 0.0)).clamp(max=1)
         wrong = lack(part, molecules.values, self._task, PARTS[:2])
         if wrong:
             raise ValueError(
                 f"validation_fraction: expected molecules to train and to validate, got {wrong}; change it"
             )
-        options = FitOptions(self.members, self.epochs, self.random_state, self.device, self.search)
         with tempfile.TemporaryDirectory() as folder:
             self.model_ = fit_molecules(molecules, part, self._task, targets, "smiles", options, Path(folder)).model
 
+    def _options(self) -> FitOptions:
+        """The parameters as plain numbers: searches over them give NumPy's. Without a seed, one is drawn."""
+        seed = self.random_state
+        if seed is None or isinstance(seed, np.random.RandomState):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        epochs = None if self.epochs is None else whole("epochs", self.epochs)
+        members, search = whole("members", self.members), whole("search", self.search)
+        return FitOptions(members, epochs, whole("random_state", seed), self.device, search)
+
     def _predict(self, smiles: Sequence[str]) -> Prediction:
         check_is_fitted(self, "model_")
-        prediction, problems = predict_smiles(self.model_, _texts(smiles))
+        prediction, problems = predict_smiles(self.model_, texts(smiles))
         bad = [str(number) for number, problem in enumerate(problems) if problem]
         if bad:
             warnings.warn(
@@ -79,26 +86,30 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write weights and configuration into a folder; ``dgn predict`` reads it too."""
         check_is_fitted(self, "model_")
-        parameters = {**self.get_params(), "classes": [str(each) for each in getattr(self, "classes_", ())]}
-        replace(self.model_, facts={**self.model_.facts, "estimator": parameters}).save(Path(folder))
+        told = {name: written(value) for name, value in self.get_params().items()} | self._told()
+        replace(self.model_, facts={**self.model_.facts, "estimator": told}).save(Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """Read what :meth:`save`, or ``dgn fit``, wrote; runs nothing from the folder."""
         model = load_model(folder, device)
         if model.task != cls._task:
-            raise ValueError(
-                f"{folder}: expected a model for {cls._task}, got one for {model.task}; use the other class"
-            )
+            remedy = "use the other class" if model.task != "multi-label" else "use dgn.fitting.predict.predict_smiles"
+            raise ValueError(f"{folder}: expected a model for {cls._task}, got one for {model.task}; {remedy}")
         told = model.facts.get("estimator", {})
         known = {key: told[key] for key in cls().get_params() if key in told}
         estimator = cls(**{**known, "device": device})
         estimator.model_ = model
-        estimator._restore(model)
+        estimator._restore(model, told)
         return estimator
 
-    def _restore(self, model: Model) -> None:
-        """What a fitted estimator shows beside its model."""
+    def _told(self) -> dict[str, Any]:
+        """What a fitted estimator knows beside its parameters and its model."""
+        raise NotImplementedError
+
+    def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
+        """Know it again; ``dgn fit`` tells nothing of it."""
+        raise NotImplementedError
 
 
 class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
@@ -106,7 +117,8 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
 
     ``fit(smiles, y)`` takes y [R] or [R, T], NaN where unknown; a share ``validation_fraction`` of the molecules stops
     the training and calibrates intervals. ``epochs`` is a limit; without, it follows from the number of molecules.
-    ``search`` settings are tried before, and the best on those molecules is taken.
+    ``search`` settings are tried before, and the best on those molecules is taken. Without a ``random_state`` every fit
+    draws another seed.
 
     >>> DGNRegressor(members=2).get_params()["members"]
     2
@@ -116,8 +128,8 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
 
     def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803, scikit-learn's name
         """Learn from SMILES and numbers."""
-        smiles, values = _texts(X), np.asarray(y, dtype=np.float64)
-        _check_rows(len(smiles), len(values))
+        smiles, values = texts(X), np.asarray(y, dtype=np.float64)
+        check_rows(len(smiles), len(values))
         self._flat = values.ndim == 1
         values = values.reshape(len(smiles), -1)
         for column in values.T:
@@ -145,8 +157,11 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
         found: Array = values.numpy()
         return found[:, 0] if self._flat else found
 
-    def _restore(self, model: Model) -> None:
-        self._flat = len(model.targets) == 1
+    def _told(self) -> dict[str, Any]:
+        return {"flat": self._flat}
+
+    def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
+        self._flat = len(model.targets) == 1 and bool(told.get("flat", True))
 
 
 class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
@@ -156,8 +171,8 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
 
     def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803
         """Learn from SMILES and labels of two kinds."""
-        smiles, labels = _texts(X), np.asarray(y)
-        _check_rows(len(smiles), len(labels))
+        smiles, labels = texts(X), np.asarray(y)
+        check_rows(len(smiles), len(labels))
         self.classes_ = np.unique(labels)
         if labels.ndim != 1 or len(self.classes_) != 2:
             raise ValueError(
@@ -182,40 +197,11 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
         found: Array = self.classes_[(positive > 0.5).astype(int)]
         return found
 
-    def _restore(self, model: Model) -> None:
+    def _told(self) -> dict[str, Any]:
+        return {"labels": [written(label) for label in self.classes_.tolist()]}
+
+    def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
         names = model.targets[0].classes
         assert names is not None
-        self.classes_ = _labels(names)
-
-
-def _labels(names: tuple[str, str]) -> Array:
-    """Labels as they were before they were spelled.
-
-    >>> _labels(("0", "1")).dtype.kind, _labels(("False", "True")).dtype.kind, _labels(("no", "yes")).dtype.kind
-    ('i', 'b', 'U')
-    """
-    if names == ("False", "True"):
-        return np.array([False, True])
-    for kind in (int, float):
-        try:
-            return np.array([kind(name) for name in names])
-        except ValueError:
-            continue
-    return np.array(names)
-
-
-def _texts(smiles: Any) -> list[str]:
-    """SMILES as a list: of a list, an array (also with one column) or a pandas series."""
-    if isinstance(smiles, str):
-        raise TypeError("X: expected a list of SMILES, got one text; put it into a list")
-    found = np.asarray(smiles, dtype=object)
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    if found.ndim != 1 or not all(isinstance(one, str) for one in found):
-        raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(found.shape)}; give text alone")
-    return [str(one) for one in found]
-
-
-def _check_rows(smiles: int, values: int) -> None:
-    if smiles != values:
-        raise ValueError(f"y: expected {smiles} values, one for each SMILES, got {values}; check both lists")
+        kept = told.get("labels", ())
+        self.classes_ = np.array(kept) if len(kept) == 2 else labels_of(names)

@@ -1,6 +1,5 @@
 """From molecules to a model: units, training, calibration, scores."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -67,18 +66,20 @@ def fit_table(
     on_epoch: Callable[[EpochReport], None] | None = None,
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
-    """Fit what was read from a table. While it trains, ``folder`` holds checkpoints to go on from."""
+    """Fit what was read from a table.
+
+    ``folder`` holds checkpoints to go on from. They stay when it is done, so that nothing is lost before the model is
+    written; :func:`dgn.fitting.folder.write_folder` removes them.
+    """
     about = {
         "rows": data.rows,
         "split": split.how,
         "notes": [*data.notes, *split.notes],
         "problems": [{"what": one.what, "done": one.done, "lines": list(one.lines)} for one in data.problems],
     }
-    fitted = fit_molecules(
+    return fit_molecules(
         data.molecules, split.part, data.task, data.targets, data.smiles, options, folder, about, on_epoch, on_resume
     )
-    shutil.rmtree(folder)
-    return fitted
 
 
 def fit_molecules(

@@ -1,32 +1,39 @@
 """The folder that ``dgn fit`` leaves: weights, configuration, picture, card, settings tried, remarkable rows."""
 
+import shutil
 from pathlib import Path
 
 from dgn.fitting.card import write_card
 from dgn.fitting.fit import LEVEL, Fitted
-from dgn.fitting.model import CONFIGURATION
+from dgn.fitting.model import CONFIGURATION, WEIGHTS
 from dgn.fitting.plots import draw_parity, draw_roc
 from dgn.fitting.rows import Problem
 from dgn.reports.runs import to_csv, write_text
 
 CARD, ROWS, SEARCH, TRAINING = "README.md", "rows.csv", "search.csv", "training"
+PARITY, ROC = "parity.png", "roc.png"
 
 
 def check_free(out: Path) -> None:
     """Refuse a folder in which something else would be lost; an unfinished fit is gone on with."""
     if out.is_file() or (out / CONFIGURATION).exists():
         raise ValueError(f"out: expected a new folder, got {out}, which is taken; choose another, or remove it")
-    others = [path.name for path in out.iterdir() if path.name != TRAINING] if out.is_dir() else []
+    # Beside checkpoints, files of ours are what a fit left that could not write them all.
+    ours = (CARD, ROWS, SEARCH, PARITY, ROC, WEIGHTS) if (out / TRAINING).is_dir() else ()
+    found = [path.name for path in out.iterdir() if path.name != TRAINING] if out.is_dir() else []
+    others = [name for name in found if not name.removeprefix(".").startswith(ours)]
     if others:
         raise ValueError(f"out: expected a new folder, got {out} with {others[0]} in it; choose another")
 
 
 def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, ...]) -> None:
-    """Write everything; the configuration comes last, for with it the model is complete."""
+    """Write everything, the configuration last, for with it the model is complete; then remove the checkpoints."""
     model, held, prediction = fitted
+    for old in (ROWS, SEARCH, PARITY, ROC):  # of a fit that could not be written in full
+        (out / old).unlink(missing_ok=True)
     picture = None
     if held is not None and prediction is not None:
-        picture = "parity.png" if model.task == "regression" else "roc.png"
+        picture = PARITY if model.task == "regression" else ROC
         if model.task == "regression":
             draw_parity(model, held.values, prediction, LEVEL, out / picture)
         else:
@@ -38,3 +45,5 @@ def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, 
         write_text(out / SEARCH, to_csv(model.facts["search"]))
     write_text(out / CARD, write_card(model, name, picture))
     model.save(out)
+    if (out / TRAINING).is_dir():
+        shutil.rmtree(out / TRAINING)

@@ -75,7 +75,6 @@ class Model:
         """Write weights and configuration."""
         tensors = {f"{number}.{name}": value for number, one in enumerate(self.weights) for name, value in one.items()}
         tensors |= {"center": self.center, "scale": self.scale, "scores": self.scores, "floor": self.floor}
-        write_tensors(folder / WEIGHTS, tensors, {"format": FORMAT})
         told = {
             "format": FORMAT,
             "features": VERSION,
@@ -87,7 +86,9 @@ class Model:
             "experiment": self.experiment.to_dict(),
             "facts": _plain(self.facts),
         }
-        write_text(folder / CONFIGURATION, json.dumps(told, indent=1) + "\n")
+        text = json.dumps(told, indent=1) + "\n"  # before anything is written: it may fail
+        write_tensors(folder / WEIGHTS, tensors, {"format": FORMAT})
+        write_text(folder / CONFIGURATION, text)
 
 
 def load_model(folder: str | Path, device: str = "auto") -> Model:
@@ -105,6 +106,8 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
         check_option("task", told["task"], TASKS)
         targets = tuple(_target(each) for each in told["targets"])
         experiment, delta, members = read_experiment(told["experiment"]), float(told["delta"]), int(told["members"])
+        if members < 1:
+            raise ValueError(f"{members} members")
         column, facts = str(told["smiles"]), dict(told["facts"])
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from dgn.fitting.model import Model, Prediction
-from dgn.reports.curves import new_figure, save_png
+from dgn.reports.curves import literal, new_figure, save_png
 
 MOST = 12  # targets in a picture
 
@@ -46,7 +46,7 @@ def draw_roc(model: Model, truth: Tensor, prediction: Prediction, path: Path) ->
                 true,
                 linewidth=1.3,
                 linestyle="-" if number < 10 else ":",
-                label=f"{target.name}: {roc_auc_score(y, p):.3f}",
+                label=f"{literal(target.name)}: {roc_auc_score(y, p):.3f}",
             )
     axes.set_xlabel("share of negatives called positive")
     axes.set_ylabel("share of positives found")
@@ -63,8 +63,8 @@ def _parity(axes: Any, truth: Any, mean: Any, half: Any, name: str, level: float
     if len(truth):
         ends = [min(truth.min(), mean.min()), max(truth.max(), mean.max())]
         axes.plot(ends, ends, color="0.4", linewidth=0.9, linestyle="--", zorder=3)
-    axes.set_xlabel(f"{name}, measured")
-    axes.set_ylabel(f"{name}, predicted")
+    axes.set_xlabel(f"{literal(name)}, measured")
+    axes.set_ylabel(f"{literal(name)}, predicted")
     wide = f", {100 * level:g} % intervals" if half.any() else ""  # too few molecules to calibrate them leave none
     axes.set_title(f"held-out molecules{wide}", fontsize=9)
     _plain(axes)

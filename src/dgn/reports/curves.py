@@ -22,7 +22,7 @@ def draw_curves(histories: Mapping[str, History], metric: str, path: Path) -> No
         color = f"C{number % 10}"
         _line(losses, history, "train_loss", color=color, linestyle="--", linewidth=0.9, alpha=0.7)
         _line(losses, history, "val_loss", color=color, linewidth=1.3)
-        _line(scores, history, metric, color=color, linewidth=1.3, label=name)
+        _line(scores, history, metric, color=color, linewidth=1.3, label=literal(name))
     losses.set_title("loss (dashed: training, solid: validation)", fontsize=9)
     scores.set_title(f"validation {metric}", fontsize=9)
     for axes in (losses, scores):
@@ -38,6 +38,15 @@ def draw_curves(histories: Mapping[str, History], metric: str, path: Path) -> No
 def _line(axes: Any, history: History, column: str, **style: Any) -> None:
     nothing = float("nan")
     axes.plot([row["epoch"] for row in history], [row.get(column, nothing) for row in history], **style)
+
+
+def literal(text: str) -> str:
+    r"""Text that matplotlib draws as it is: two dollars would make it a formula.
+
+    >>> literal("price_$_per_$")
+    'price_\\$_per_\\$'
+    """
+    return text.replace("$", r"\$")
 
 
 def new_figure(size: tuple[float, float]) -> "Figure":

@@ -1,0 +1,71 @@
+"""What the estimators are given, SMILES, labels and parameters, as plain values."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def labels_of(names: tuple[str, str]) -> Array:
+    """Labels of a table as Python would have them, if they still differ.
+
+    >>> labels_of(("0", "1")).dtype.kind, labels_of(("False", "True")).dtype.kind, labels_of(("no", "yes")).dtype.kind
+    ('i', 'b', 'U')
+    >>> labels_of(("01", "1")).tolist()
+    ['01', '1']
+    """
+    if names == ("False", "True"):
+        return np.array([False, True])
+    for kind in (int, float):
+        try:
+            found = np.array([kind(name) for name in names])
+        except ValueError:
+            continue
+        if found[0] != found[1]:
+            return found
+    return np.array(names)
+
+
+def whole(name: str, value: Any) -> int:
+    """A parameter that counts, from Python's or NumPy's whole numbers.
+
+    >>> whole("epochs", np.int64(3))
+    3
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected a whole number, got {value!r}; round it") from None
+
+
+def written(value: Any) -> Any:
+    """A parameter or label as JSON has it; a state of random numbers is not kept.
+
+    >>> written(np.float32(0.5)), written("no"), written(np.random.RandomState(0))
+    (0.5, 'no', None)
+    """
+    if isinstance(value, np.random.RandomState):
+        return None
+    plain = value.item() if isinstance(value, np.generic) else value
+    return plain if plain is None or isinstance(plain, bool | int | float | str) else str(plain)
+
+
+def texts(smiles: Any) -> list[str]:
+    """SMILES as a list: of a list, an array (also with one column) or a pandas series."""
+    if isinstance(smiles, str):
+        raise TypeError("X: expected a list of SMILES, got one text; put it into a list")
+    found = np.asarray(smiles, dtype=object)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1 or not all(isinstance(one, str) for one in found):
+        raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(found.shape)}; give text alone")
+    return [str(one) for one in found]
+
+
+def check_rows(smiles: int, values: int) -> None:
+    """Refuse lists of different lengths."""
+    if smiles != values:
+        raise ValueError(f"y: expected {smiles} values, one for each SMILES, got {values}; check both lists")
