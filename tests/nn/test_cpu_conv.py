@@ -77,3 +77,20 @@ def test_a_learned_field_takes_the_parts():
     conv(x, graph, weights=weights).sum().backward()
     assert field.grad is not None
     assert field.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("changed", ["x", "edges", "weights"])
+def test_what_is_changed_in_place_is_noticed_on_the_way_back(changed):
+    graph = ring_with_leaves(10)
+    conv = make(["identity"], "paper", "cpu", channels=16)
+    field = torch.randn(graph.num_edges, 1).double()
+    given = {
+        "x": torch.randn(graph.num_nodes, 16, requires_grad=True).double(),
+        "edges": torch.randn(graph.num_edges, 2).double(),
+        "weights": conv.plan.compute_weights(field, graph),
+    }
+    out = conv(given["x"], graph, weights=given["weights"], edge_attr=given["edges"])
+    with torch.no_grad():
+        (given["weights"].edge if changed == "weights" else given[changed]).add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()

@@ -101,3 +101,16 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
         monkeypatch.setattr(f"dgn.nn.{module}.SMALLEST", 1)
     one, three = (run_layer("cpu", 45, 45, THREE, "authors", threads, torch.float32) for threads in (1, 3))
     assert all(torch.equal(one[name], three[name]) for name in one)
+
+
+@pytest.mark.parametrize("changed", ["x", "size", "shift"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_changed_in_place_is_noticed_on_the_way_back(changed, whole):
+    graph, size = ring(20), torch.ones(30, 1)
+    layer = DGNLayer(dgn.nn.DGNConv(16, 16, ["mean"], message="complex", backend="cpu"))
+    x = torch.randn(30, 16, requires_grad=True) * 1
+    out = layer(x, graph, size=size) if whole else finish_rows(x, layer.norm, size, None, relu=True)
+    with torch.no_grad():
+        {"x": x, "size": size, "shift": layer.norm.bias}[changed].add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()

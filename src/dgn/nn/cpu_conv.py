@@ -116,6 +116,11 @@ def forward_rows(x: Tensor, linear: LinearMaps, setting: Setting, save: bool) ->
     return y, Kept(setting, linear, wide, call, arrays, saved, back, turned)
 
 
+def read_again(x: Tensor, linear: LinearMaps, setting: Setting) -> tuple[Tensor | None, ...]:
+    """What the way back reads as it stands then: given to PyTorch, which notices where it was changed in place."""
+    return x, linear.features, linear.edge, *setting.weights
+
+
 def backward_rows(kept: Kept, grad: Tensor, of_x: Tensor | None) -> tuple[Tensor | None, ...]:
     """The gradients of ``x``, added to those in ``of_x`` if there are any, and of all linear maps."""
     from dgn.aggregation import cpu
@@ -176,13 +181,15 @@ def _gradients_of_maps(kept: Kept, ends: Any, by_degree: Any) -> list[Tensor]:
 class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
-        linear = LinearMaps(*given[:-1])
-        y, ctx.kept = forward_rows(x, linear, given[-1], any(ctx.needs_input_grad))
+        linear, setting = LinearMaps(*given[:-1]), given[-1]
+        y, ctx.kept = forward_rows(x, linear, setting, any(ctx.needs_input_grad))
+        ctx.save_for_backward(*read_again(x, linear, setting))
         return y[:, : linear.own.size(1)]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        _ = ctx.saved_tensors  # raises where one of them was changed in place
         return *backward_rows(ctx.kept, grad, None), None
 
 

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
-from dgn.nn.cpu_conv import LinearMaps, backward_rows, forward_rows
+from dgn.nn.cpu_conv import LinearMaps, backward_rows, forward_rows, read_again
 from dgn.nn.cpu_tail import backward_end, forward_end, is_fused
 from dgn.nn.edges import EdgeTable
 from dgn.nn.norm import BatchNorm
@@ -50,11 +50,13 @@ class _Layer(torch.autograd.Function):
         y, ctx.kept = forward_rows(x, linear, setting, any(ctx.needs_input_grad))
         beside = x if end.residual else None
         out, ctx.rows = forward_end(y[:, : linear.own.size(1)], end.norm, end.size, beside, relu=True)
+        ctx.save_for_backward(*read_again(x, linear, setting), end.norm.bias, end.size)
         ctx.residual = end.residual
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        _ = ctx.saved_tensors  # raises where one of them was changed in place
         of_y, gain, shift = backward_end(ctx.rows, grad)
         return *backward_rows(ctx.kept, of_y, grad if ctx.residual else None), gain, shift, None, None

@@ -98,18 +98,20 @@ class _Finish(torch.autograd.Function):
         ctx: Any,
         y: Tensor,
         gain: Tensor,  # noqa: ARG004, read from the norm
-        shift: Tensor,  # noqa: ARG004
+        shift: Tensor,
         residual: Tensor | None,
         size: Tensor | None,
         norm: BatchNorm,
         relu: bool,
     ) -> Tensor:
         out, ctx.kept = forward_end(y, norm, size, residual, relu)
+        ctx.save_for_backward(y, shift, size)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        _ = ctx.saved_tensors  # raises where one of them was changed in place
         of_y, gain, shift = backward_end(ctx.kept, grad)
         return of_y[:, : grad.size(1)], gain, shift, grad if ctx.needs_input_grad[3] else None, None, None, None
 
