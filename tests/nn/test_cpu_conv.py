@@ -94,3 +94,16 @@ def test_what_is_changed_in_place_is_noticed_on_the_way_back(changed):
         (given["weights"].edge if changed == "weights" else given[changed]).add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
+
+
+def test_the_output_can_be_changed_in_place():
+    graph, found = ring_with_leaves(10), []
+    for backend in ("cpu", "reference"):
+        conv = make(["identity"], "paper", backend, ["mean", "max"], None)
+        x = torch.randn(graph.num_nodes, 5, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
+        out = conv(x, graph)
+        out += x[:, :1]
+        out.relu_()
+        found.append(torch.autograd.grad(out.square().sum(), [x, *conv.parameters()]))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)

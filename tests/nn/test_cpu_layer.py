@@ -114,3 +114,19 @@ def test_what_is_changed_in_place_is_noticed_on_the_way_back(changed, whole):
         {"x": x, "size": size, "shift": layer.norm.bias}[changed].add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
+
+
+@pytest.mark.parametrize("width", [16, 20])
+def test_the_output_can_be_changed_in_place(width):
+    graph, found = ring(20), []
+    for backend in ("cpu", "reference"):
+        torch.manual_seed(0)
+        conv = dgn.nn.DGNConv(width, width, ["mean", "max"], message="complex", backend=backend)
+        layers = [DGNLayer(conv).double() for _ in range(2)]
+        x = random(30, width, seed=1).requires_grad_()
+        h = layers[0](x, graph)
+        h += x
+        h = finish_rows(layers[1](h, graph), layers[1].norm, None, None, relu=False).mul_(2)
+        found.append(torch.autograd.grad(h.exp().sum(), [x, *layers[0].parameters()]))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-8)

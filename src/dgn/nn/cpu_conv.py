@@ -184,7 +184,7 @@ class _Convolve(torch.autograd.Function):
         linear, setting = LinearMaps(*given[:-1]), given[-1]
         y, ctx.kept = forward_rows(x, linear, setting, any(ctx.needs_input_grad))
         ctx.save_for_backward(*read_again(x, linear, setting))
-        return y[:, : linear.own.size(1)]
+        return y[:, : linear.own.size(1)].data  # no view: one made in here cannot be changed in place
 
     @staticmethod
     @once_differentiable

@@ -73,7 +73,8 @@ def forward_end(
     found = out.numpy()
     found[:, channels:] = 0
     _for_chunks(kernels.normalize, rows, count, rows, factor, moments, shift, beside, relu, found[:, :channels])
-    return out[:, :channels], Rows(rows, factor, moments, shift, relu)
+    # Not a view: one that a function returns cannot be changed in place.
+    return out[:, :channels].data, Rows(rows, factor, moments, shift, relu)
 
 
 def backward_end(kept: Rows, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
