@@ -24,6 +24,7 @@ def test_both_ways_give_what_each_edge_says_and_the_same_gradients():
         assert torch.equal(function(a, None, graph), a[EDGES[0]])
         assert torch.autograd.gradcheck(lambda a, b, function=function: function(a, b, graph), (a, b))
         assert torch.autograd.gradcheck(lambda a, function=function: function(a, None, graph), (a,))
+        assert torch.autograd.gradgradcheck(lambda a, b, function=function: function(a, b, graph), (a, b))
 
 
 def test_padding_gives_no_gradient():

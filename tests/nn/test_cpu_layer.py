@@ -130,3 +130,42 @@ def test_the_output_can_be_changed_in_place(width):
         found.append(torch.autograd.grad(h.exp().sum(), [x, *layers[0].parameters()]))
     for mine, theirs in zip(*found, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "before"}, {"scalers": THREE, "delta": 1.0, "message": "complex"}])
+def test_the_reference_has_second_derivatives(options):
+    torch.manual_seed(0)
+    given = {"num_layers": 2, "aggregators": ["mean", "max"], "feed_forward": 1, "edge_updates": True, "edge_dim": 16}
+    net = dgn.nn.DGN(16, 16, backend="reference", **{"message": "complex", **given, **options}).double()
+    graph = ring(200)
+    edges, x, v, w = (random(rows, 16, seed=k) for k, rows in enumerate((graph.num_edges, 300, 300, 300)))
+
+    def slope(x):
+        x = x.requires_grad_()
+        out = net(x, graph.edge_index, edge_attr=edges, batch=graph.batch).square().sum()
+        return x, (torch.autograd.grad(out, x, create_graph=True)[0] * v).sum()
+
+    found = (torch.autograd.grad(*slope(x)[::-1])[0] * w).sum()
+    up, down = (slope(x.detach() + step * w)[1] for step in (1e-7, -1e-7))
+    torch.testing.assert_close(found, (up - down) / 2e-7, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "layer", "end", "update"])
+def test_kernels_refuse_second_derivatives(kind):
+    conv = dgn.nn.DGNConv(16, 16, ["mean"], THREE, 1.0, "complex" if kind != "update" else "simple", backend="cpu")
+    graph, x = ring(200), torch.randn(300, 16, requires_grad=True)
+    layer = DGNLayer(conv)
+    if kind == "end":
+        out = finish_rows(x, layer.norm, None, None, relu=True)
+    else:
+        out = layer(x, graph) if kind == "layer" else conv(x, graph)
+    with pytest.raises(RuntimeError, match="second derivatives need backend='reference'"):
+        torch.autograd.grad(out.sum(), x, create_graph=True)
+
+
+def test_aggregation_refuses_second_derivatives():
+    graph, x = ring(200), torch.randn(300, 16, requires_grad=True)
+    out = dgn.nn.DGNConv(16, 16, ["mean", "max"], backend="cpu")(x, graph)
+    (slope,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        torch.autograd.grad(slope.square().sum(), x)

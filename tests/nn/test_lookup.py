@@ -54,3 +54,8 @@ def test_few_kinds_are_summed_by_one_kernel_with_the_same_bits_each_time(rows, k
     found = [gradient(look_up, given, table) for _ in range(3)]
     torch.testing.assert_close(found[0], plain, rtol=1e-4, atol=1e-4)
     assert all(torch.equal(found[0][1], again[1]) for again in found)
+
+
+def test_second_derivatives():
+    rows, table = categories(6, (3,), "cpu"), torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda table: _LookUp.apply(rows, table), table)

@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from dgn.graph.derivatives import differentiable_once
+
 BLOCK_ROWS = 64
 MOST_PARTS = 256  # in which the rows of a weighted sum are taken
 
@@ -180,6 +182,7 @@ class SegmentSum(torch.autograd.Function):
         return out
 
     @staticmethod
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         pointer, number = ctx.saved_tensors
         grad = grad.contiguous()

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dgn.aggregation import Messages
 from dgn.graph import Graph, take_rows
@@ -58,7 +57,6 @@ class _Ends(torch.autograd.Function):
         return ends if target is None else ends + target[graph.target]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
         graph: Graph = ctx.graph
         by_target = grad[graph.by_target.order]

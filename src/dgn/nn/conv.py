@@ -129,7 +129,7 @@ class DGNConv(nn.Module):
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
         stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
         own = None if self.update.own is None else per_tower(x.view(n, self.towers, width), self.update.own)
-        if is_grouped(x, self.towers, len(self.scalers), graph):
+        if self.backend != "reference" and is_grouped(x, self.towers, len(self.scalers), graph):
             every = update_by_degree(
                 stacked.flatten(1), self.update.scaled.flatten(0, 1), graph, self.scalers, self.delta
             )

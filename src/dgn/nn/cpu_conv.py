@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dgn.aggregation import Backend, Messages, Plan, Weights
 from dgn.aggregation.aggregate import choose
 from dgn.aggregation.call import Call, Saved
 from dgn.graph import Graph
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.cpu_rows import columns, cut_rows, fill_rows, up
 from dgn.nn.grouped import Groups
 from dgn.threads import for_chunks
@@ -187,7 +187,7 @@ class _Convolve(torch.autograd.Function):
         return y[:, : linear.own.size(1)].data  # no view: one made in here cannot be changed in place
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # raises where one of them was changed in place
         return *backward_rows(ctx.kept, grad, None), None

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dgn.aggregation import Weights
 from dgn.graph import Graph
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.conv import DGNConv
 from dgn.nn.cpu_conv import LinearMaps, backward_rows, forward_rows, read_again
 from dgn.nn.cpu_tail import backward_end, forward_end, is_fused
@@ -55,7 +55,7 @@ class _Layer(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # raises where one of them was changed in place
         of_y, gain, shift = backward_end(ctx.rows, grad)

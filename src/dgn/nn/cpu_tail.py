@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dgn.aggregation.aggregate import CPU_DTYPES
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.cpu_rows import up
 from dgn.nn.norm import BatchNorm, trains_together
 from dgn.threads import for_chunks
@@ -20,7 +20,7 @@ SMALLEST = 1 << 18  # numbers in a piece of work: below, handing it to a thread 
 
 def is_fused(y: Tensor, norm: BatchNorm, size: Tensor | None, real: Tensor | None) -> bool:
     """Whether :func:`finish_rows` applies: in training, in one process, without padding, and worth the kernels."""
-    if real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES:
+    if norm.plain or real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES:
         return False
     usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
     tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
@@ -110,7 +110,7 @@ class _Finish(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # raises where one of them was changed in place
         of_y, gain, shift = backward_end(ctx.kept, grad)

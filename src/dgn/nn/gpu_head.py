@@ -5,8 +5,8 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.aside import current_side, on
 from dgn.nn.gpu_products import Pair, precision, sum_pairs
 from dgn.nn.head_kernels import head_backward, head_forward
@@ -31,7 +31,7 @@ class Head(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, hidden1, hidden2, *maps = ctx.saved_tensors
         grad, weights = grad.contiguous(), maps[::2]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dgn.aggregation import Plan, Weights, gpu
 from dgn.aggregation.call import Call, Saved
 from dgn.aggregation.operation import table_gradient
 from dgn.graph import Graph
+from dgn.graph.derivatives import differentiable_once
 from dgn.graph.sums import sum_by_kind, sum_weighted
 from dgn.nn.aside import Beside, on
 from dgn.nn.dense import multiply_towers, sum_of_products
@@ -93,7 +93,7 @@ class _Layer(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, ends, table, y, *rest = ctx.saved_tensors
         found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting

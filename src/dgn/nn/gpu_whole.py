@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from dgn.aggregation import Weights
 from dgn.graph import Graph
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.arguments import check_edges
 from dgn.nn.aside import Beside, current_side, gather_beside, on
 from dgn.nn.conv import DGNConv
@@ -134,7 +134,7 @@ class _Join(torch.autograd.Function):
         return whole.index_copy_(0, place, matrices.flatten()).view(towers * height, towers * length)
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (place,) = ctx.saved_tensors
         with on(ctx.side, grad):

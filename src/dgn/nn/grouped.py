@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 
 from dgn.aggregation import degree_scalers
 from dgn.graph import Graph
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.products import scaler_key
 
 SMALLEST_GROUP = 64  # nodes of one degree, on average: below, many small products cost more than they save
@@ -94,6 +95,7 @@ class _Update(torch.autograd.Function):
         return multiply_groups(sorted_x, matrix, bounds)[:, :out].index_select(0, inverse)
 
     @staticmethod
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         sorted_x, matrix, scale, order, inverse = ctx.saved_tensors
         of_x, of_matrix = multiply_groups_back(grad.index_select(0, order), sorted_x, matrix, ctx.bounds)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dgn.nn.dense import Linear
+from dgn.nn.norm import BatchNorm
 
 WIDEST = 128  # channels up to which it is one kernel on a GPU
 
@@ -26,6 +27,8 @@ class Head(nn.Sequential):
       (4): Linear(in_features=2, out_features=2, bias=True)
     )
     """
+
+    plain = False  # whether kernels leave it to PyTorch
 
     def __init__(self, channels: int, width: int, targets: int) -> None:
         widths = [channels, max(width // 2, 1), max(width // 4, 1)]
@@ -47,4 +50,11 @@ class Head(nn.Sequential):
         tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
         plain = x.is_cuda and x.dim() == 2 and x.numel() > 0 and x.dtype == self[0].weight.dtype == torch.float32
         narrow = max(x.size(-1), *(bias.numel() for bias in list(self.parameters())[1::2])) <= WIDEST
-        return plain and narrow and not tracing and find_spec("triton") is not None
+        return plain and narrow and not self.plain and not tracing and find_spec("triton") is not None
+
+
+def leave_to_pytorch(network: nn.Module, plain: bool) -> None:
+    """Whether kernels leave norms, what follows them, and heads to PyTorch, which can differentiate them twice."""
+    for part in network.modules():
+        if isinstance(part, BatchNorm | Head):
+            part.plain = plain

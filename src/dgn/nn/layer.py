@@ -44,6 +44,8 @@ class DGNLayer(nn.Module):
         self.conv, self.placement = conv, norm
         width = conv.out_channels if norm == "after" else conv.in_channels
         self.norm = BatchNorm(width) if batch_norm else None
+        if self.norm is not None:
+            self.norm.plain = conv.backend == "reference"
         self.dropout = Dropout(dropout)
         self.mix = Linear(conv.out_channels, conv.out_channels) if conv.towers > 1 else None
         self.residual = residual and conv.in_channels == conv.out_channels

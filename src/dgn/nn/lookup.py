@@ -25,7 +25,8 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         (rows,) = ctx.saved_tensors
-        if rows.size(1) == 1 and ctx.kinds <= FEW_KINDS and find_spec("triton") is not None:
+        few = rows.size(1) == 1 and ctx.kinds <= FEW_KINDS and not torch.is_grad_enabled()  # kernels go one way back
+        if few and find_spec("triton") is not None:
             from dgn.graph.sums import sum_by_kind
 
             return None, sum_by_kind(grad, rows[:, 0], ctx.kinds)

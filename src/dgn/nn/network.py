@@ -18,7 +18,7 @@ from dgn.nn.edge_numbers import EdgeNumbers, Edges, has_few_numbers
 from dgn.nn.edge_update import EdgeUpdate
 from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.feed_forward import FeedForward
-from dgn.nn.head import Head
+from dgn.nn.head import Head, leave_to_pytorch
 from dgn.nn.inputs import read_graph
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.learned import LearnedDirections
@@ -118,8 +118,8 @@ class DGN(nn.Module):
         states = between if edge_updates else []
         self.edge_updates = _modules(states, lambda w: EdgeUpdate(w, edge_dim or 0, dropout, batch_norm))
         self.last_norm = BatchNorm(last) if norm == "before" else None
-        read = 2 * last if readout in TWICE else last
-        self.head = Head(read, last, targets)
+        self.head = Head(2 * last if readout in TWICE else last, last, targets)
+        leave_to_pytorch(self, backend == "reference")
         if initialization == "authors":
             initialize_as_authors(self.layers)
 

@@ -25,6 +25,8 @@ class BatchNorm(nn.BatchNorm1d):
         ``x`` [N, C], ``real`` [N, 1]; returns [N, C].
     """
 
+    plain = False  # whether kernels leave it, and what follows it, to PyTorch
+
     def forward(self, input: Tensor, real: Tensor | None = None) -> Tensor:  # noqa: A002, the name of the parent class
         together = trains_together()
         if not self.training or (real is None and not together):

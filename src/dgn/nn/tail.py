@@ -50,7 +50,7 @@ def is_fused(every: Tensor, norm: BatchNorm) -> bool:
     usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
     tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(every.device.type)
     there = every.is_cuda and every.dtype == torch.float32 and every.numel() > 0 and find_spec("triton") is not None
-    return usual and there and not tracing and not trains_together()
+    return usual and there and not norm.plain and not tracing and not trains_together()
 
 
 def finish_fused(

@@ -6,6 +6,7 @@ import torch
 import triton
 from torch import Tensor
 
+from dgn.graph.derivatives import differentiable_once
 from dgn.nn.tail_kernels import (
     combine_rows,
     find_gradients,
@@ -170,6 +171,7 @@ class Finish(torch.autograd.Function):
         return out
 
     @staticmethod
+    @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         y, scale, gamma, beta, *found = ctx.saved_tensors
         every_shape, bias_shape, has_own, has_residual, end = ctx.rest
