@@ -21,7 +21,7 @@ def test_an_experiment_is_described_without_its_data(dgn: Any, monkeypatch: pyte
 
     monkeypatch.setattr("dgn.data.benchmarks.load_benchmark", refuse)
     shown = dgn("info", "zinc/tuned-no-edges").output
-    for part in ("94,995", "0.219 ± 0.010", "network.towers, network.hidden", "5 towers", "mean, dx1, max, min"):
+    for part in ("94,995", "0.219 ± 0.010", "network.towers, network.hidden", "5 towers", "mean, min, max, dx1"):
         assert part in shown
     assert "DGNConv(75, 75" in shown
     assert "delta=1" in shown
