@@ -121,7 +121,7 @@ def test_graphs_are_loaded_before_processes_ask(tmp_path: Path, monkeypatch: pyt
     asked: list[int] = []
     seen: list[int] = []
 
-    def load(experiment: Any, _progress: bool) -> Any:
+    def load(experiment: Any, progress: bool = False) -> Any:  # noqa: ARG001
         if experiment.data.random_walk == 5:
             raise ValueError("random_walk: expected another")
         asked.append(experiment.data.random_walk)
@@ -134,10 +134,10 @@ def test_graphs_are_loaded_before_processes_ask(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr("dgn.training.load.load_graphs", load)
     monkeypatch.setattr(trials, "_work", train)
-    space = read_space({"settings": {"data.random_walk": ["0", "4", "5"], "training.weight_decay": ["0", "1e-3"]}})
+    space = read_space({"settings": {"training.weight_decay": ["0", "1e-3"], "data.random_walk": ["0", "4", "5"]}})
     search = Search(tmp_path, load_experiment("digits/mean"), space, [41])
     trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
-    assert asked == [0, 4]
+    assert asked == [0, 4]  # once, though they take turns
     assert sorted(seen) == [0, 0, 4, 4]
     trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
     assert asked == [0, 4]  # none when no trial is left
@@ -150,7 +150,7 @@ def test_what_is_wrong_with_every_trial_fails_none(tmp_path: Path, monkeypatch: 
     with pytest.raises(ValueError, match="device: expected auto"):
         run(*given, "gpu", 2)
 
-    def damaged(*_: Any) -> Any:
+    def damaged(*_: Any, **__: Any) -> Any:
         raise ValueError("digits: expected checksum 1, got another")
 
     monkeypatch.setattr("dgn.training.load.load_graphs", damaged)

@@ -1,6 +1,7 @@
 """Processes that train: one that is lost takes no other with it, and is replaced."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -44,3 +45,11 @@ def test_what_has_not_begun_is_cancelled_when_it_ends_early(tmp_path: Path) -> N
     begun, left = found
     assert left.cancelled()
     assert begun.cancelled() or begun.exception() is not None
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_with_nothing_to_do_costs_nothing(tmp_path: Path) -> None:
+    with workers(Console(quiet=True), tmp_path, 1) as pool:
+        os.kill(pool.submit(os.getpid).result(), signal.SIGKILL)
+        time.sleep(0.5)  # until it is noticed
+        assert pool.submit(abs, -3).result() == 3

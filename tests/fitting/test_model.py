@@ -124,9 +124,20 @@ def test_what_an_unfinished_fit_left_is_not_kept(fitted: tuple[Fitted, Path], tm
     (tmp_path / "rows.csv").touch()
     with pytest.raises(ValueError, match=r"with rows\.csv in it"):
         check_free(tmp_path)
-    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "seed-0").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"with rows\.csv in it"):
+        check_free(tmp_path)
+    (tmp_path / "training" / "diary.txt").touch()
+    (tmp_path / "rows.csv").unlink()
+    with pytest.raises(ValueError, match="with training in it"):
+        check_free(tmp_path)  # a folder of that name may be another's
+    (tmp_path / "rows.csv").touch()
+    (tmp_path / "training" / "seed-0" / "checkpoint.safetensors").touch()
     (tmp_path / ".weights.safetensors.0123abcd").touch()
     check_free(tmp_path)
+    (tmp_path / "rows.csv.old").touch()
+    with pytest.raises(ValueError, match=r"with rows\.csv\.old in it"):
+        check_free(tmp_path)
     write_folder(fitted[0], tmp_path, "table", ())
     assert not (tmp_path / "rows.csv").exists()
     assert not (tmp_path / "training").exists()

@@ -41,6 +41,15 @@ def test_a_quote_or_a_long_value_costs_its_own_line_alone(tmp_path: Path, lines:
     assert [",".join(row.values) for row in whole] == [lines[row.line - 2] for row in whole]
 
 
+def test_a_note_of_several_lines_is_one_value(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('smiles,note\nCCO,"hello\nworld, yes"\nCC,b\n')
+    assert [(row.line, row.values, row.problem) for row in open_table(path).rows()] == [
+        (2, ["CCO", "hello\nworld, yes"], ""),
+        (4, ["CC", "b"], ""),
+    ]
+
+
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
 def test_delimiters_are_found(tmp_path: Path, delimiter: str) -> None:
     path = tmp_path / "t.tsv"

@@ -129,3 +129,9 @@ def test_what_was_kept_in_inference_can_be_trained_with() -> None:
         assert graph.by_target.pointer.tolist() == [0, 1, 2]
     assert not graph.by_target.order.is_inference()
     x[graph.by_target.neighbor].sum().backward()
+
+
+def test_what_is_kept_has_no_gradient() -> None:
+    graph, weight = as_graph(torch.tensor([[0, 1], [1, 0]])), torch.ones(1, requires_grad=True)
+    with torch.no_grad():
+        assert not graph.once("twice", lambda: 2 * weight).requires_grad

@@ -37,7 +37,7 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
     parts = {
         "no-directions": {"network.aggregators", "network.learned_directions", "augmentation.drop", *widths},
         "no-averaging": {"training.averaging"},
-        "no-feed-forward": {"network.feed_forward", *widths},
+        "no-feed-forward": {"network.feed_forward", "network.inner_dropout", *widths},
         "no-gate": {"network.gate", *widths},
         "no-edge-updates": {"network.edge_updates", *widths},
         "no-augmentation": {"augmentation.mirror"},

@@ -274,3 +274,11 @@ def test_weights_of_packed_graphs_are_used() -> None:
     packed = dgn.data.PackedGraphs.pack([(edge_index, 3)]).with_values(edges={"edge_weight": weight})
     expected = dgn.directions(edge_index, k=2, num_nodes=3, edge_weight=weight)
     assert torch.equal(dgn.directions(packed, k=2).potential, expected.potential)
+
+
+def test_an_attribute_of_ones_own_may_be_called_edges() -> None:
+    from torch_geometric.data import Data
+
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    data = Data(edge_index=edge_index, num_nodes=3, edges=torch.zeros(4))
+    assert torch.equal(dgn.directions(data, k=1).potential, dgn.directions(edge_index, k=1, num_nodes=3).potential)

@@ -30,6 +30,21 @@ class Graphs:
         return self.benchmark
 
 
+class Prepared:
+    """Loads the graphs of an experiment once and lets go of them: other processes find what that left in the cache."""
+
+    def __init__(self) -> None:
+        self.known: set[tuple[DataSettings, int]] = set()
+
+    def __call__(self, experiment: "Experiment") -> None:
+        from dgn.training.load import any_directions, load_graphs
+
+        asked = any_directions(experiment.data), experiment.num_directions
+        if asked not in self.known:
+            load_graphs(experiment, progress=True)
+            self.known.add(asked)
+
+
 @cache
 def own_graphs() -> Graphs:
     """Those of this process."""

@@ -7,6 +7,7 @@ packages or the device are missing) ends the search.
 """
 
 import traceback
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from dgn.cli.datasets import Graphs, own_graphs
+from dgn.cli.datasets import Graphs, Prepared, own_graphs
 from dgn.cli.errors import say_error
 from dgn.cli.running import run_seeds
 from dgn.cli.workers import output, workers
@@ -40,7 +41,8 @@ def run_in_turn(console: Console, search: "Search", total: int, device: str, pru
     """One trial after the other."""
     from dgn.training.devices import free_memory
 
-    graphs = prepare(search, total, device)
+    graphs = Graphs()
+    prepare(search, total, device, graphs)
     while (trial := search.next(total)) is not None:
         experiment = begin(console, search, trial, total, graphs)
         if experiment is not None:
@@ -57,7 +59,8 @@ def run_at_once(
     at once: what they trained is in their checkpoints. Graphs are loaded here first, so that what they need is
     fetched and computed once.
     """
-    graphs = prepare(search, total, device)
+    graphs = Prepared()
+    prepare(search, total, device, graphs)
     under_way: dict[Future[Outcome], list[Trial]] = {}
     with workers(console, search.folder, processes) as pool:
         while True:
@@ -80,25 +83,25 @@ def run_at_once(
                 end(console, search, under_way.pop(future), outcome_of(future))
 
 
-def prepare(search: "Search", total: int, device: str) -> Graphs:
-    """The graphs of the experiment that is searched from, if a trial is left: what is wrong with them or with the
+def prepare(search: "Search", total: int, device: str, load: Callable[["Experiment"], object]) -> None:
+    """Load the graphs of the experiment that is searched from, if a trial is left: what is wrong with them or with the
     device is wrong with every trial, and must not be told of each."""
     from dgn.training.devices import choose_device
 
-    graphs = Graphs()
     if search.next(total) is not None:
         choose_device(device)
-        graphs(search.experiment)
-    return graphs
+        load(search.experiment)
 
 
-def begin(console: Console, search: "Search", trial: "Trial", total: int, graphs: Graphs) -> "Experiment | None":
+def begin(
+    console: Console, search: "Search", trial: "Trial", total: int, load: Callable[["Experiment"], object]
+) -> "Experiment | None":
     """The experiment of a trial, announced, its graphs loaded; settings that do not fit together are left out."""
     told = ", ".join(f"{name} {as_text(value)}" for name, value in trial.values.items())
     console.print(f"[bold]{trial.number + 1}/{total}[/bold] {escape(told)}", highlight=False, soft_wrap=True)
     try:
         experiment = search.resolve(trial)
-        graphs(experiment)
+        load(experiment)
         return experiment
     except ValueError as problem:
         console.print(f"left out: {problem}", highlight=False, soft_wrap=True, markup=False)

@@ -46,7 +46,12 @@ class Workers:
     def _run(self, work: Callable[..., T], *given: Any) -> T:
         process = self.free.get()
         try:
-            return process.submit(work, *given).result()
+            try:
+                under_way = process.submit(work, *given)
+            except BrokenProcessPool:  # it died before, while it had nothing to do
+                process = self.fresh()
+                under_way = process.submit(work, *given)
+            return under_way.result()
         except BaseException as problem:
             process.shutdown(wait=False)
             process = self.fresh()

@@ -18,10 +18,14 @@ def check_free(out: Path) -> None:
     """Refuse a folder in which something else would be lost; an unfinished fit is gone on with."""
     if out.is_file() or (out / CONFIGURATION).exists():
         raise ValueError(f"out: expected a new folder, got {out}, which is taken; choose another, or remove it")
-    # Beside checkpoints, files of ours are what a fit left that could not write them all.
-    ours = (CARD, ROWS, SEARCH, PARITY, ROC, WEIGHTS) if (out / TRAINING).is_dir() else ()
-    found = [path.name for path in out.iterdir() if path.name != TRAINING] if out.is_dir() else []
-    others = [name for name in found if not name.removeprefix(".").startswith(ours)]
+    # Beside checkpoints of a fit, files of ours are what it left when it could not write them all. A folder of that
+    # name without any may be another's.
+    begun = next(out.glob(f"{TRAINING}/**/*.safetensors"), None) is not None
+    empty = not any(path.is_file() for path in out.glob(f"{TRAINING}/**/*"))
+    ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, PARITY, ROC, WEIGHTS] * begun
+    found = [path.name for path in out.iterdir()] if out.is_dir() else []
+    unfinished = tuple(f".{name}." for name in ours)  # a file on its way to its name
+    others = [name for name in found if name not in ours and not name.startswith(unfinished)]
     if others:
         raise ValueError(f"out: expected a new folder, got {out} with {others[0]} in it; choose another")
 

@@ -83,8 +83,8 @@ def _open_csv(path: Path) -> Table:
 def _csv_rows(path: Path, delimiter: str, wanted: int | None = None) -> Iterator[Row]:
     """The rows from the header on, each of ``wanted`` values.
 
-    A quote that is not closed makes a value of all rows up to the next quote. Where what was read breaks the rules of
-    CSV, or each of its lines could be a row, every line is read by itself, so that no more than the faulty ones suffer.
+    A quote that is not closed makes a value of all rows up to the next quote. Where what was read over several lines
+    breaks the rules of CSV, or looks like rows, every line is read by itself, so that no more than the faulty suffer.
     """
     lines: list[str] = []
     with _text(path) as file:
@@ -95,14 +95,23 @@ def _csv_rows(path: Path, delimiter: str, wanted: int | None = None) -> Iterator
             values = _checked(path, lambda: _next(reader))
             if not lines:
                 return
-            rows = len(lines) > 1 and all(line.count(delimiter) + 1 == wanted for line in lines)
-            if values is None or (rows and begin > 1):
+            if values is None or (len(lines) > 1 and _are_rows(lines, values, delimiter, wanted)):
                 found = [_alone(begin + number, line, delimiter) for number, line in enumerate(lines)]
             else:
                 found = [Row(begin, values)]
             for row in found:
                 if row.values or wanted == 1:  # an empty line is no row, but of a single column an empty value
                     yield row if wanted is None else _fill(row, wanted, delimiter)
+
+
+def _are_rows(lines: Sequence[str], values: Sequence[str], delimiter: str, wanted: int | None) -> bool:
+    """Whether lines that were read as one row are several: as one they do not fit, or each of them does.
+
+    Of two columns the latter tells nothing: a note of several lines may well have a comma in each.
+    """
+    if wanted is None:
+        return False
+    return len(values) != wanted or (wanted > 2 and all(line.count(delimiter) + 1 == wanted for line in lines))
 
 
 def _noting(file: IO[str], lines: list[str]) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Graph:
             return self._known[name]
         if torch.compiler.is_compiling():
             return make()
-        with torch.inference_mode(False):  # what is kept may be trained with later
+        with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
             self._known[name] = make()
         return self._known[name]
 

@@ -37,16 +37,16 @@ class DGN(nn.Module):
             input channels stands for a linear map of them.
         hidden: width of the layers; ``last``: width behind the last one (default: the same).
         targets: number of outputs.
-        edge_encoder: maps edge inputs to ``edge_dim`` channels; ``CategoryEncoder`` and ``KindEncoder`` stay tables.
+        edge_encoder: maps edge inputs to ``edge_dim`` channels; few categories and kinds stay tables.
         positional: add a linear map of the first so many potentials to the input (the baseline pos_k).
         size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
-        structure: maps structural numbers to ``hidden`` channels, which are added to the input.
         inner_dropout: dropout inside these perceptrons; by default as in layers.
+        structure: maps structural numbers to ``hidden`` channels, which are added to the input.
         drop_path: in training, the share of graphs that skip a layer, drawn for each.
         edge_updates: let both ends change the features of edges between layers (:class:`EdgeUpdate`).
         norm: ``"after"`` the map of each block, as published, or ``"before"`` each block, and once more at the end.
-        learned_directions: so many last ones of the directions that aggregators name are gradients of potentials that
+        learned_directions: the last so many of the directions that aggregators name are gradients of potentials that
             the network computes itself (:class:`LearnedDirections`); ``field`` has the others.
         readout: from nodes to graphs (:func:`dgn.nn.readout.read_out`); ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).

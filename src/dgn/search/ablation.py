@@ -31,7 +31,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
     changed = {
         "no-directions": without_directions(experiment),
         "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
-        "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0)),
+        "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0, inner_dropout=None)),
         "no-gate": replace(experiment, network=replace(network, gate=False)),
         "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
         "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),

@@ -1,5 +1,6 @@
 """The three Laplacians of section 2.5."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -55,7 +56,9 @@ def laplacian(
 
 def weighted_graph(edge_index: Any, num_nodes: int | None, edge_weight: Tensor | None) -> tuple[Graph, Tensor | None]:
     """The checked graph and its weights: the given ones, else those of a PyG ``Data`` or of packed graphs."""
-    own = getattr(edge_index, "edges", {}).get("edge_weight", getattr(edge_index, "edge_weight", None))
+    packed = getattr(edge_index, "edges", None)
+    values = packed if isinstance(packed, Mapping) else {}
+    own = values.get("edge_weight", getattr(edge_index, "edge_weight", None))
     weight = own if edge_weight is None else edge_weight
     graph = as_graph(edge_index, num_nodes)
     if weight is not None:
