@@ -13,6 +13,7 @@ from dgn.data.cache import Cache, Kind
 from dgn.data.chunks import cut, take
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
+from dgn.graph.columns import as_columns
 from dgn.structure import Kinds, Structure, clique_counts, return_probabilities, ring_counts
 from dgn.structure.inputs import damped
 from dgn.threads import for_chunks, kernels_alone
@@ -111,20 +112,15 @@ def _numbers_of(
 
 def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
     """Categories of edges, if they have some, and behind them their rings: whole numbers, [E, C + S]."""
-    columns = [] if given is None else [_as_columns(given)]
+    columns = [] if given is None else [as_columns(given)]
     return torch.cat([*columns, counts], dim=1).long()
-
-
-def _as_columns(values: Tensor) -> Tensor:
-    """[E] or [E, ...] as [E, C], also where there is no edge."""
-    return values[:, None] if values.dim() == 1 else values.flatten(1)
 
 
 def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, Kinds | None]:
     """The graphs with edges of few kinds, or with counts behind their numbers."""
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
     if given is not None and benchmark.edge_sizes is None:
-        numbers = torch.cat([_as_columns(given), counts.float()], dim=1)
+        numbers = torch.cat([as_columns(given), counts.float()], dim=1)
         return graphs.with_values(edges={"edge_attr": numbers}), None
     attributes = edge_attributes(given, counts)
     kinds = Kinds.find(attributes[training], benchmark.edge_sizes or ())

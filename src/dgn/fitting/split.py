@@ -85,7 +85,7 @@ def lack(part: Tensor, values: Tensor, task: Task, parts: Sequence[str] = PARTS)
         chosen = values[part == number]
         if not len(chosen):
             return f"no molecule for {name}"
-        if task != "regression" and not bool(((chosen == 0).any(dim=0) & (chosen == 1).any(dim=0)).any()):
+        if task != "regression" and not bool(taught(chosen, task).any()):
             return f"one class only for {name}"
     return ""
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dgn.graph.columns import as_columns
 from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.structure import Kinds
@@ -107,6 +108,6 @@ def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | 
         structure = torch.cat(given, dim=1)
     rings = getattr(data, "edge_rings", None)
     if isinstance(edge_encoder, KindEncoder) and rings is not None:
-        columns = [] if edge_attr is None else [(edge_attr[:, None] if edge_attr.dim() == 1 else edge_attr).long()]
+        columns = [] if edge_attr is None else [as_columns(edge_attr).long()]
         edge_attr = edge_encoder.kinds.number(torch.cat([*columns, rings.long()], dim=1))
     return structure, edge_attr

@@ -6,6 +6,7 @@ from torch_geometric.transforms import BaseTransform
 
 from dgn.fields import gradient
 from dgn.graph.checks import check_rows
+from dgn.graph.columns import as_columns
 from dgn.spectral import directions
 from dgn.spectral.directions import check_request
 from dgn.spectral.laplacian import Normalization
@@ -62,7 +63,7 @@ class AddCoordinates(BaseTransform):
                 "that holds them with AddCoordinates(attribute=...)"
             )
         check_rows(self.attribute, coordinates, data.num_nodes or 0, "node")
-        data.potential = coordinates[:, None] if coordinates.dim() == 1 else coordinates.flatten(1)
+        data.potential = as_columns(coordinates)
         data.field = gradient(data.potential, data.edge_index)
         return data
 
