@@ -1,7 +1,7 @@
 """How well PATTERN can be solved without knowing its patterns by heart: ``python benchmarks/pattern_limit.py``.
 
-A graph is drawn by known rules: a node of the pattern is joined to any other with chance 1/2; any other node with chance
-1/2 to the pattern and to its own block, and .35 across blocks. Blocks are too small to be told apart, so that a pair of
+A graph is drawn by known rules: a node of the pattern is joined to any other with chance 1/2; any other one with chance
+1/2 to the pattern and to its own block, and .35 across blocks. Blocks are hard to tell apart, so that a pair of
 nodes outside is joined with chance q, the mean over pairs. The evidence that node i belongs to the pattern is then
 
     l_i = sum over j != i of (1 - p_j) log(P(A_ij | 1/2) / P(A_ij | q)),
