@@ -31,6 +31,18 @@ def test_datasets_of_one_origin_are_named_together(make_run: Any) -> None:
     assert "\nNot the official data: MUV and Tox21 (our split).\n" in results_summary(runs)
 
 
+def test_what_goes_beyond_the_paper_is_a_column_without_its_ablations(make_run: Any) -> None:
+    names = ("zinc/tuned", "zinc/plus", "zinc/plus-ablation/no-directions", "zinc/plus-500k")
+    summary = results_summary({name: [make_run(name, test=0.07)] for name in names})
+    assert summary.splitlines()[:4] == [
+        "|  | tuned | plus |",
+        "|---|---|---|",
+        "| ZINC, mae | 0.070, 1 seed (0.168 ± 0.003) | 0.070, 1 seed |",
+        "",
+    ]
+    assert "\nplus: structural inputs" in summary
+
+
 def test_without_results_it_says_so() -> None:
     assert results_summary({}) == "No results yet."
 

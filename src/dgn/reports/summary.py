@@ -12,7 +12,7 @@ from dgn.training.experiment import Experiment
 
 BEGIN, END = "<!-- results: written by dgn results -->", "<!-- end of results -->"
 PAPER = ("table1", "table2")
-SHOWN = (*PAPER, "multi-label")
+SHOWN = (*PAPER, "multi-label", "plus")
 EXPLAINED = (
     "mae: less is better, all else in percent. av and dx are along the first direction, on CIFAR10 along both axes. "
     "Simple messages are features of a neighbour, complex ones a map of both ends, complex-e of the bond too."
@@ -25,6 +25,7 @@ COLUMNS = {
     "mean dx av": ("mean-dx1-av1",),
     "tuned": ("tuned",),
     "tuned, no edges": ("tuned-no-edges",),
+    "plus": ("plus",),
 }
 
 
@@ -46,7 +47,7 @@ def results_summary(results: Results) -> str:
         "Everything else is in [docs/results.md](docs/results.md)."
     )
     if any("/plus" in name for name in results):
-        told += "\nStructural inputs and newer blocks at the same budgets: [beyond the paper](docs/beyond.md)."
+        told += "\nplus: structural inputs and newer blocks at the same budgets, [beyond the paper](docs/beyond.md)."
     used = [column for number, column in enumerate(COLUMNS, 1) if any(row[number] for row in rows)]
     places = [0, *(list(COLUMNS).index(column) + 1 for column in used)]
     chosen = tuple(tuple(row[place] for place in places) for row in rows)
@@ -58,7 +59,8 @@ def _rows(dataset: str, tables: Sequence[str], results: Results) -> list[tuple[s
     for table in tables:
         for cell in cells(table, dataset):
             *kind, row = cell.name.split("/")[1:]
-            by_layer.setdefault(" ".join(kind), {})[row] = cell
+            if any(row in names for names in COLUMNS.values()):
+                by_layer.setdefault(" ".join(kind), {})[row] = cell
     found = []
     for layer, row_cells in by_layer.items():
         runs = [run for cell in row_cells.values() for run in results.get(cell.name, ())]
