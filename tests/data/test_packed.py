@@ -38,6 +38,12 @@ def test_select_takes_any_order_and_repeats(small: PackedGraphs) -> None:
     assert chosen.graphs["y"].tolist() == [3.5, 1.5, 3.5]
 
 
+@pytest.mark.parametrize("numbers", [[-2], [0, -1], [3]])
+def test_numbers_of_no_graph_are_refused(small: PackedGraphs, numbers: list[int]) -> None:
+    with pytest.raises(IndexError, match="graphs from 0 to below 3"):
+        small.select(torch.tensor(numbers))
+
+
 def test_one_graph_as_data(small: PackedGraphs) -> None:
     data = small[-1]
     assert (data.num_nodes, data.edge_index.tolist(), data.y.tolist()) == (4, [[0, 1], [1, 0]], [3.5])

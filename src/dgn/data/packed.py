@@ -116,7 +116,12 @@ class PackedGraphs:
         return data
 
     def select(self, numbers: Tensor) -> "PackedGraphs":
-        """Some of the graphs, in the order given."""
+        """Some of the graphs, by their numbers from 0, in the order given."""
+        if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(self):
+            raise IndexError(
+                f"numbers: expected graphs from 0 to below {len(self)}, got {int(numbers.min())} to "
+                f"{int(numbers.max())}; count from the first graph"
+            )
         node, node_pointer = _rows(self.node_pointer, numbers)
         edge, edge_pointer = _rows(self.edge_pointer, numbers)
         return replace(
