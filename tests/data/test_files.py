@@ -26,6 +26,16 @@ def test_a_file_comes_back(small: PackedGraphs, file: Path) -> None:
     assert again.edges["edge_attr"].dtype == torch.uint8
 
 
+def test_values_that_share_memory_are_written(tmp_path: Path) -> None:
+    pointer, values = torch.tensor([0, 2, 4]), torch.arange(8.0)
+    pairs = PackedGraphs(pointer, pointer, torch.tensor([[0, 1, 0, 1], [1, 0, 1, 0]]))
+    given = pairs.with_values(nodes={"a": values[:4], "b": values[2:6], "c": values[:4]}, edges={"a": values[4:]})
+    given.save(tmp_path / "shared.safetensors")
+    again = PackedGraphs.load(tmp_path / "shared.safetensors")
+    assert again.checksum() == given.checksum()
+    assert again.nodes["b"].tolist() == [2, 3, 4, 5]
+
+
 def test_the_same_graphs_give_the_same_bytes(small: PackedGraphs, tmp_path: Path) -> None:
     several = small.with_values(nodes={"a": torch.zeros(7), "b": torch.ones(7)})
     contents = set()

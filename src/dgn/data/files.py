@@ -35,7 +35,7 @@ def digest(tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
     """Write tensors and words about them, in full or not at all."""
-    kept = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    kept = _apart({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not the process number alone: two machines may share the folder.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -101,6 +101,17 @@ def write_numpy(path: Path, tensors: Mapping[str, Tensor]) -> None:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors, each in memory of its own: safetensors refuses those that overlap."""
+    kept, end = dict(tensors), 0
+    for name in sorted(kept, key=lambda name: kept[name].data_ptr()):
+        tensor = kept[name]
+        if tensor.data_ptr() < end:
+            kept[name] = tensor.clone()
+        end = max(end, tensor.data_ptr() + tensor.nbytes)
+    return kept
 
 
 def _place(name: str, value: NDArray[np.generic], rows: Mapping[str, int]) -> str | None:
