@@ -21,6 +21,13 @@ def test_graphs_side_by_side(small: PackedGraphs) -> None:
     assert graph.batch.tolist() == [0, 0, 0, 2, 2, 2, 2]
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int16, torch.uint16, torch.uint32, torch.uint64])
+def test_nodes_are_counted_in_any_integers(small: PackedGraphs, kind: torch.dtype) -> None:
+    other = PackedGraphs(small.node_pointer, small.edge_pointer, small.edge_index.to(kind))
+    assert torch.equal(other.graph.edge_index, small.graph.edge_index)
+    assert torch.equal(other.select(torch.tensor([2])).graph.edge_index, small.select(torch.tensor([2])).graph.edge_index)
+
+
 def test_an_edge_into_the_next_graph_is_refused(small: PackedGraphs) -> None:
     index = small.edge_index.clone()
     index[1, 2] = 3

@@ -89,8 +89,8 @@ class PackedGraphs:
     @property
     def graph(self) -> Graph:
         """All graphs side by side as one."""
-        edges = self.edge_pointer.diff()
-        outside = (self.edge_index < 0) | (self.edge_index >= self.node_pointer.diff().repeat_interleave(edges))
+        edges, index = self.edge_pointer.diff(), self.edge_index.long()
+        outside = (index < 0) | (index >= self.node_pointer.diff().repeat_interleave(edges))
         if bool(outside.any()):
             bad = int(outside.any(dim=0).nonzero()[0])
             owner = int((self.edge_pointer <= bad).sum()) - 1
@@ -101,7 +101,7 @@ class PackedGraphs:
             )
         first = self.node_pointer[:-1].repeat_interleave(edges)
         number = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
-        return as_graph(self.edge_index.long() + first, self.num_nodes, number, len(self))
+        return as_graph(index + first, self.num_nodes, number, len(self))
 
     def __getitem__(self, number: int) -> "Data":
         """One graph as a PyG ``Data``."""
