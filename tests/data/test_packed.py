@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -25,7 +26,9 @@ def test_graphs_side_by_side(small: PackedGraphs) -> None:
 def test_nodes_are_counted_in_any_integers(small: PackedGraphs, kind: torch.dtype) -> None:
     other = PackedGraphs(small.node_pointer, small.edge_pointer, small.edge_index.to(kind))
     assert torch.equal(other.graph.edge_index, small.graph.edge_index)
-    assert torch.equal(other.select(torch.tensor([2])).graph.edge_index, small.select(torch.tensor([2])).graph.edge_index)
+    assert torch.equal(
+        other.select(torch.tensor([2])).graph.edge_index, small.select(torch.tensor([2])).graph.edge_index
+    )
 
 
 def test_an_edge_into_the_next_graph_is_refused(small: PackedGraphs) -> None:
@@ -86,6 +89,27 @@ def test_kinds_are_told_apart_by_all_graphs() -> None:
 def test_words_are_left_out() -> None:
     packed = PackedGraphs.from_data([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, smiles="CC")])
     assert packed.checksum() == PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)]).checksum()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    edge = torch.tensor([[0], [1]])
+    given = [
+        Data(edge_index=edge, num_nodes=2, y=np.int64(i), mass=np.float32(i), odd=np.bool_(i % 2)) for i in range(3)
+    ]
+    packed = PackedGraphs.from_data(given)
+    assert {name: value.tolist() for name, value in packed.graphs.items()} == {
+        "y": [0, 1, 2],
+        "mass": [0.0, 1.0, 2.0],
+        "odd": [False, True, False],
+    }
+
+
+def test_data_without_edge_index_are_named() -> None:
+    points = Data(x=torch.rand(3, 2))
+    with pytest.raises(ValueError, match=r"graph 1: expected a PyG Data with edge_index"):
+        PackedGraphs.from_data([Data(x=torch.rand(3, 2), edge_index=torch.tensor([[0], [1]])), points])
+    with pytest.raises(ValueError, match=r"graph 0: expected a PyG Data with edge_index, .* give a list of Data"):
+        PackedGraphs.from_data(Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0], [1]])))
 
 
 def test_a_missing_attribute_is_named() -> None:

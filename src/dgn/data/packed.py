@@ -171,6 +171,12 @@ class PackedGraphs:
         [G, T], one number becomes [G].
         """
         given = list(dataset)
+        for number, data in enumerate(given):
+            if getattr(data, "edge_index", None) is None:
+                raise ValueError(
+                    f"graph {number}: expected a PyG Data with edge_index, got {type(data).__name__} without; give a "
+                    "list of Data, those without edges with an edge_index of shape [2, 0]"
+                )
         return cls.pack([(data.edge_index, data.num_nodes) for data in given]).with_values(**tables(given))
 
     def _tensors(self) -> dict[str, Tensor]:

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+NUMBERS = Tensor | int | float | np.number | np.bool_  # what is kept; words and objects are left out
 
 
 def tables(given: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
@@ -31,7 +34,7 @@ def tables(given: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
 
 def _shared_names(given: Sequence[Any]) -> list[str]:
     """The attributes that hold tensors or numbers; every graph must have them."""
-    names = [{name for name in data.keys() if isinstance(data[name], Tensor | int | float)} for data in given]  # noqa: SIM118
+    names = [{name for name in data.keys() if isinstance(data[name], NUMBERS)} for data in given]  # noqa: SIM118
     known = set().union(*names)
     for number, own in enumerate(names):
         if own != known:
