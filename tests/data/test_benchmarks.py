@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from dgn.data import downloads
-from dgn.data.benchmarks import TASKS, load_benchmark, with_directions
+from dgn.data.benchmarks import TASKS, load_benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.places import make_once
 from dgn.training.objectives import make_objective
@@ -65,6 +65,14 @@ def test_digits_are_grids_with_coordinates() -> None:
     assert (step.abs().sum(dim=1) == 1).all()
     assert (graphs.nodes["x"].min(), graphs.nodes["x"].max()) == (0, 1)
     assert digits.coordinates
+
+
+def test_a_part_does_not_grow_again() -> None:
+    part = with_fraction(load_benchmark("digits"), 0.1)
+    assert len(with_fraction(part, 0.05).graphs) < len(part.graphs)
+    for fraction in (1.0, 0.0):
+        with pytest.raises(ValueError, match=r"part above 0 of the 0\.1 of the training graphs.*; load digits anew"):
+            with_fraction(part, fraction)
 
 
 @pytest.mark.parametrize("name", TASKS)

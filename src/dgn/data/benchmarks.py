@@ -165,6 +165,11 @@ def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
     """
     if fraction == benchmark.fraction:
         return benchmark
+    if not 0 < fraction < benchmark.fraction:
+        raise ValueError(
+            f"fraction: expected a part above 0 of the {benchmark.fraction:g} of the training graphs here, got "
+            f"{fraction:g}; load {benchmark.name} anew for more"
+        )
     split = benchmark.graphs.graphs["split"]
     training = (split == 0).nonzero()[:, 0]
     kept = split != 0
