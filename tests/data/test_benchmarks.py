@@ -109,6 +109,31 @@ def test_damaged_and_unfitting_files_are_refused(tmp_path: Path) -> None:
         load_benchmark("zinc", path=write_zinc(tmp_path, y=np.zeros(1, np.float32)))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edge_attr": np.zeros(1, np.uint8)}, "expected values called edge_attr"),
+        ({"x": np.full(5, -1, np.int64)}, r"got values from -1 up to \[-1\]"),
+        ({"x": np.full(5, 0.5, np.float32)}, r"expected whole numbers as x, the categories, got torch\.float32"),
+        ({"x": np.full(5, 300, np.uint16)}, r"got values up to \[300\]"),
+    ],
+)
+def test_features_that_are_no_categories_are_refused(
+    tmp_path: Path, changes: dict[str, np.ndarray], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_benchmark("zinc", path=write_zinc(tmp_path, **changes))
+
+
+def test_superpixels_without_features_are_named(tmp_path: Path) -> None:
+    graphs = PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)])
+    graphs.with_values(graphs={"y": torch.zeros(1).long(), "split": torch.zeros(1)}).save(
+        tmp_path / "cifar10.safetensors"
+    )
+    with pytest.raises(ValueError, match="expected values called x"):
+        load_benchmark("cifar10", path=tmp_path)
+
+
 def test_numbers_are_no_classes(tmp_path: Path) -> None:
     graph = Data(x=torch.rand(2, 5), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.rand(1))
     packed = PackedGraphs.from_data([graph] * 3).with_values(graphs={"split": torch.arange(3)})

@@ -117,7 +117,7 @@ def load_benchmark(
     if path is not None and found is None and name not in MADE_HERE:
         raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
     graphs = _load(name, found, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
-    if task.coordinates and "field" not in graphs.edges:
+    if task.coordinates and "field" not in graphs.edges and "x" in graphs.nodes:
         graphs = add_coordinates(graphs, graphs.nodes["x"][:, 3:])
     note = graphs.info.get("note") or (NOTES.get(found.name, "") if found is not None else "")
     benchmark = Benchmark(
@@ -214,9 +214,9 @@ def _check(benchmark: Benchmark) -> None:
     """Refuse files without what the task needs."""
     graphs = benchmark.graphs
     targets = graphs.nodes if benchmark.objective.startswith("node") else graphs.graphs
-    lacking = [
-        name for name, table in (("x", graphs.nodes), ("y", targets), ("split", graphs.graphs)) if name not in table
-    ]
+    needed = [("x", graphs.nodes), ("y", targets), ("split", graphs.graphs)]
+    needed += [] if benchmark.edge_sizes is None else [("edge_attr", graphs.edges)]
+    lacking = [name for name, table in needed if name not in table]
     if lacking:
         raise ValueError(f"{benchmark.name}: expected values called {', '.join(lacking)}, got {graphs}; pack them too")
     if benchmark.objective.endswith("classification") and targets["y"].is_floating_point():
@@ -230,9 +230,16 @@ def _check(benchmark: Benchmark) -> None:
     ):
         if sizes is None or not len(table[name]):
             continue
-        largest = table[name].reshape(len(table[name]), -1).amax(dim=0).tolist()
-        if len(largest) != len(sizes) or any(value >= size for value, size in zip(largest, sizes, strict=True)):
+        if table[name].is_floating_point():
             raise ValueError(
-                f"{benchmark.name}: expected {name} in columns of {list(sizes)} categories, got values up to "
-                f"{largest}; these are not the features of this benchmark"
+                f"{benchmark.name}: expected whole numbers as {name}, the categories, got {table[name].dtype}; these "
+                "are not the features of this benchmark"
+            )
+        columns = table[name].reshape(len(table[name]), -1).long()
+        least, largest = int(columns.min()), columns.amax(dim=0).tolist()
+        fit = len(largest) == len(sizes) and all(value < size for value, size in zip(largest, sizes, strict=True))
+        if least < 0 or not fit:
+            raise ValueError(
+                f"{benchmark.name}: expected {name} in columns of {list(sizes)} categories, got values "
+                f"{f'from {least} ' if least < 0 else ''}up to {largest}; these are not the features of this benchmark"
             )
