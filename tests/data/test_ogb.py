@@ -74,6 +74,14 @@ def test_missing_files_are_named_with_the_place_that_has_them(folder: Path, tmp_
         load_benchmark("molpcba", root=tmp_path)
 
 
+def test_an_incomplete_folder_is_not_answered_with_what_was_packed_from_another(folder: Path, tmp_path: Path) -> None:
+    load_benchmark("molhiv", path=folder, root=tmp_path / "kept")
+    (folder / "raw" / "edge.csv.gz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"found no edge\.csv\.gz"):
+        load_benchmark("molhiv", path=folder, root=tmp_path / "kept")
+    assert len(load_benchmark("molhiv", root=tmp_path / "kept").graphs) == 3
+
+
 @pytest.mark.parametrize("name", RAW)
 def test_a_half_downloaded_file_is_named(folder: Path, name: str) -> None:
     file = folder / "raw" / f"{name}.csv.gz"

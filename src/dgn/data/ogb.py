@@ -32,10 +32,10 @@ Table = NDArray[Any]
 def load_ogb(name: str, folder: Path | None, root: Path) -> PackedGraphs:
     """ "molhiv" or "molpcba" from a folder as OGB lays it out; read once, then packed in ``root``."""
     kept = root / f"{name}.safetensors"
-    folder = folder or root / f"ogbg_{name}"
+    asked, folder = folder is not None, folder or root / f"ogbg_{name}"
     files = raw_files(folder)
     missing = [file for file in files if not file.exists()]
-    if missing and kept.exists():
+    if missing and kept.exists() and not asked:  # what was packed may come from another folder
         return PackedGraphs.load(kept)
     if missing:
         raise FileNotFoundError(
