@@ -82,6 +82,13 @@ def test_an_incomplete_folder_is_not_answered_with_what_was_packed_from_another(
     assert len(load_benchmark("molhiv", root=tmp_path / "kept").graphs) == 3
 
 
+@pytest.mark.parametrize("name", ["node-feat", "edge-feat"])
+def test_categories_that_do_not_fit_a_byte_are_refused(folder: Path, name: str) -> None:
+    rewrite(folder, name, "300" + RAW[name][1:])
+    with pytest.raises(ValueError, match=rf"{name}\.csv\.gz: expected categories up to 255, got 300"):
+        read_ogb(folder)
+
+
 @pytest.mark.parametrize("name", RAW)
 def test_a_half_downloaded_file_is_named(folder: Path, name: str) -> None:
     file = folder / "raw" / f"{name}.csv.gz"

@@ -68,6 +68,12 @@ def read_ogb(folder: Path) -> PackedGraphs:
     _check_rows(folder, "node-feat", tables, int(nodes.sum()), "num-node-list")
     _check_rows(folder, "num-edge-list", tables, len(nodes), "num-node-list")
     _check_rows(folder, "graph-label", tables, len(nodes), "num-node-list")
+    for name in ("node-feat", "edge-feat"):
+        if tables[name].max(initial=0) > 255:
+            raise ValueError(
+                f"{folder}/raw/{name}.csv.gz: expected categories up to 255, got {tables[name].max()}; it is damaged, "
+                "download it again"
+            )
     edge = tables["edge"].astype(np.int64)
     if edge.size and not (edge < np.repeat(nodes, bonds)[:, None]).all():
         raise ValueError(f"{folder}/raw/edge.csv.gz: expected nodes of their own graph, got others; it is damaged")
