@@ -79,6 +79,11 @@ def test_laws() -> None:
     assert_batch_independent(found, union)
 
 
+def test_edges_between_graphs_are_followed() -> None:
+    edges, batch = torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]]), torch.tensor([0, 0, 1, 1])
+    assert return_probabilities(as_graph(edges, 4, batch), 2).tolist() == [[0.0, 1.0]] * 4
+
+
 def test_no_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
         return_probabilities(path(2)[0], 0)

@@ -55,11 +55,12 @@ def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None
 
 
 def _starts(graph: Graph) -> NDArray[np.int64] | None:
-    """The first node of each graph and the end, if all are small and lie one behind the other."""
+    """The first node of each graph and the end, if all are small, lie one behind the other and are not joined."""
     size = torch.tensor([graph.num_nodes])
     if graph.batch is not None:
         batch = graph.batch.cpu()
-        if bool((batch.diff() < 0).any()):
+        source, target = graph.edge_index.cpu()
+        if bool((batch.diff() < 0).any()) or not torch.equal(batch[source], batch[target]):
             return None
         size = torch.bincount(batch, minlength=graph.num_graphs)
     if not len(size) or int(size.max()) > SMALL:
