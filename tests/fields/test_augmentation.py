@@ -176,3 +176,13 @@ ONES, TWOS = torch.ones(4), torch.ones(2)
 def test_wrong_input_is_refused_with_the_remedy(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16])
+def test_graphs_of_a_potential_are_numbered_in_any_integers(dtype: torch.dtype) -> None:
+    potential, batch = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0, 1, 1])
+    noisy = [
+        dgn.distort_potential(potential, 0.5, generator=torch.Generator().manual_seed(0), batch=each)
+        for each in (batch, batch.to(dtype))
+    ]
+    assert torch.equal(*noisy)

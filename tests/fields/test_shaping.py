@@ -220,3 +220,9 @@ EDGES, NODES = star(2)
 def test_wrong_input_is_refused_with_the_remedy(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16])
+def test_components_are_numbered_in_any_integers(dtype: torch.dtype) -> None:
+    potential, component = torch.tensor([1.0, 2.0]), torch.tensor([0, 1])
+    assert torch.equal(dgn.arcsine(potential, component.to(dtype)), dgn.arcsine(potential, component))

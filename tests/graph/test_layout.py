@@ -103,6 +103,15 @@ def test_integers_of_any_kind_become_int64(dtype: torch.dtype) -> None:
     assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_a_batch_of_any_integers_means_the_same(dtype: torch.dtype) -> None:
+    edges, batch = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), torch.tensor([0, 0, 1, 1])
+    graph, same = as_graph(edges, 4, batch.to(dtype)), as_graph(edges, 4, batch)
+    values = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    assert torch.equal(graph.max_over_graph(values), same.max_over_graph(values))
+    assert torch.equal(graph.sum_over_graph(values, mean=True), same.sum_over_graph(values, mean=True))
+
+
 def test_pyg_data_and_batch_bring_their_nodes_and_their_batch() -> None:
     data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3)
     assert (as_graph(data).num_nodes, as_graph(data).batch, as_graph(data).num_graphs) == (3, None, 1)

@@ -137,7 +137,7 @@ def distort_potential(
     """
     check_rows("potential", potential, potential.size(0), "node")
     _check_strength(strength)
-    owner = torch.zeros(len(potential), dtype=torch.long, device=potential.device) if batch is None else batch
+    owner = torch.zeros(len(potential), dtype=torch.long, device=potential.device) if batch is None else batch.long()
     count = int(owner.max()) + 1 if owner.numel() else 0
     noise = _uniform(len(potential), potential, generator)
     return potential + strength * noise * _mean_size(potential, owner, count)

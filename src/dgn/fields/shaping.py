@@ -102,6 +102,7 @@ def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
             f"component: expected the component of each of {len(potential)} nodes, got shape {list(component.shape)}; "
             "dgn.directions gives it as .component"
         )
+    component = component.long()
     count = int(component.max()) + 1 if component.numel() else 0
     ratio = divide(potential, largest_by(potential.abs(), component, count)[component])
     inner = ratio.abs() < 1

@@ -204,7 +204,7 @@ def as_graph(
             f"batch: expected the graph number (0 or more) of each of {num_nodes} nodes, got {batch.dtype} of shape "
             f"{list(batch.shape)}; PyG's Batch.batch has this form"
         )
-    graph = Graph(edge_index, num_nodes, batch)
+    graph = Graph(edge_index, num_nodes, None if batch is None else batch.long())  # bytes would index as a mask
     if num_graphs is not None:
         graph._known["num_graphs"] = num_graphs
     return graph
