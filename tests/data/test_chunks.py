@@ -75,6 +75,12 @@ def test_graphs_that_fail_are_named_and_the_rest_goes_on() -> None:
     assert int(found.components[bad[0]]) == 1
 
 
+def test_no_graphs_cannot_fail_over_and_over() -> None:
+    none = PackedGraphs.pack([]).with_values(edges={"edge_weight": torch.zeros(0, 1)})
+    with pytest.raises(ValueError, match=r"edge_weight: expected shape \[0\], got \[0, 1\]"):
+        solve(none, Request(1, edge_weight="edge_weight"))
+
+
 def test_joining_keeps_numbers() -> None:
     graphs = random_graphs(20)
     whole = solve(graphs, Request())

@@ -102,6 +102,8 @@ def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
     try:
         return _solve(graphs, request)
     except UNSOLVABLE as problem:
+        if not len(graphs):  # what was asked cannot be had of any
+            raise
         if len(graphs) == 1:
             return _failed(graphs, request.k, f"{type(problem).__name__}: {problem}")
     middle = len(graphs) // 2
