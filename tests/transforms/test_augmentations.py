@@ -176,6 +176,14 @@ def test_distortion_of_a_batch_is_measured_by_each_graph():
     assert (noise[small.num_edges :].abs().amax(dim=0) > 100 * mean).all()
 
 
+def test_rotation_of_a_batch_is_that_of_each_graph():
+    small, large = data(), data()
+    large.field = 1e9 * large.field
+    turned = RandomRotation(40, seeded())(Batch.from_data_list([small, large])).field
+    alone = RandomRotation(40, seeded())(data()).field
+    torch.testing.assert_close(turned, torch.cat([alone, alone]))
+
+
 def test_distortion_of_a_graph_with_isolated_nodes():
     edge_index, num_nodes = path(3)
     given = Data(edge_index=edge_index, num_nodes=num_nodes + 2, field=torch.ones(4, 1))

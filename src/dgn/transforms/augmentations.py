@@ -64,7 +64,7 @@ class RandomRotation(_FieldTransform):
                 f"{self.directions}; ask AddDirections for a larger k if there are too few"
             )
         angle = math.radians(self.degrees) * (2 * self.uniform() - 1)
-        turned = rotate(field[:, first], field[:, second], angle, data.edge_index, data.num_nodes, collinear="keep")
+        turned = rotate(field[:, first], field[:, second], angle, data, collinear="keep")
         field = field.clone()
         field[:, first], field[:, second] = turned
         data.field = field
