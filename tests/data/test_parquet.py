@@ -41,6 +41,25 @@ def test_values_survive_the_table(small: PackedGraphs) -> None:
     assert graphs_of(table_of(more)).checksum() == more.checksum()
 
 
+@pytest.mark.parametrize("name", ["target", "source", "num_nodes", "edge_index", "x"])
+def test_values_do_not_take_the_place_of_other_columns(small: PackedGraphs, name: str, tmp_path: Path) -> None:
+    small.with_values(graphs={name: torch.rand(3)}).save(tmp_path / "in.safetensors")
+    with pytest.raises(ValueError, match=rf"{name}: expected values of one kind under a name that no other column"):
+        directions_of_file(tmp_path / "in.safetensors", tmp_path / "out.parquet", k=1)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_column_called_target_beside_the_edges_is_a_value(small: PackedGraphs) -> None:
+    table = shared_table(small).append_column("target", [[1.0, 2.0, 3.0]])
+    assert graphs_of(table).graphs["target"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_field_belongs_to_edges_also_where_there_are_as_many_nodes() -> None:
+    pairs = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2)] * 3)
+    given = pairs.with_values(nodes={"potential": torch.rand(6, 2)}, edges={"field": torch.rand(6, 2)})
+    assert graphs_of(table_of(given)).checksum() == given.checksum()
+
+
 def test_without_num_nodes_the_highest_node_counts() -> None:
     table = pyarrow.table({"source": [[0, 4], []], "target": [[1, 0], []]}, schema=lists_of_int("source", "target"))
     assert graphs_of(table).node_pointer.tolist() == [0, 5, 5]

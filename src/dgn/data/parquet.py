@@ -89,8 +89,10 @@ def _edges(table: Any) -> tuple[Array, Array]:
 def _values(table: Any, nodes: Array, edges: Array) -> dict[str, dict[str, Tensor]]:
     """The other columns of numbers, as values of nodes, edges and graphs."""
     found: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+    # Beside edge_index, a column called target holds what is to be learnt.
+    ends = STRUCTURE[:1] if "edge_index" in table.column_names else STRUCTURE[1:3]
     for name in table.column_names:
-        if name in STRUCTURE:
+        if name in (*ends, "num_nodes"):
             continue
         alone = numbers(table[name])
         if alone is not None:
@@ -101,7 +103,8 @@ def _values(table: Any, nodes: Array, edges: Array) -> dict[str, dict[str, Tenso
             continue
         values, count = lists
         fits = {"nodes": np.array_equal(count, nodes), "edges": np.array_equal(count, edges)}
-        likely = "edges" if fits["edges"] and ("edge" in name or not fits["nodes"]) else "nodes"
+        of_edges = "edge" in name or name == "field"
+        likely = "edges" if fits["edges"] and (of_edges or not fits["nodes"]) else "nodes"
         if fits[likely]:
             found[likely][name] = torch.tensor(values)
         elif len(count) and (count == count[0]).all():
@@ -134,6 +137,13 @@ def table_of(graphs: PackedGraphs) -> Any:
     """Packed graphs as a table: the ends of their edges, their numbers of nodes, and all their values."""
     import pyarrow
 
+    names = [*STRUCTURE, *graphs.graphs, *graphs.nodes, *graphs.edges]
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise ValueError(
+            f"{twice[0]}: expected values of one kind under a name that no other column of a table has, got more; "
+            "rename them, or write a .safetensors file"
+        )
     nodes, edges, each = graphs.node_pointer, graphs.edge_pointer, torch.arange(len(graphs) + 1)
     columns: dict[str, Any] = {
         name: list_column(graphs.edge_index[row], edges) for row, name in enumerate(STRUCTURE[1:3])

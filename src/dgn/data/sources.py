@@ -53,10 +53,11 @@ def directions_of_file(
         return _table_to_table(source, out, asked, chosen, progress)
     graphs = load_graphs(source)
     request = make_request(*asked, graphs.edges)
+    table = table_of(graphs) if out.suffix == TABLE else None  # what a table cannot hold is said before the work
     with progress_bar("directions", len(graphs), show=progress) as advance:
         found, summary = find_directions(graphs, request, chosen, advance)
-    if out.suffix == TABLE:
-        _write(out, [with_direction_columns(table_of(graphs), graphs, found)])
+    if table is not None:
+        _write(out, [with_direction_columns(table, graphs, found)])
     else:
         with_directions(graphs, found, request).save(out)
     return summary
