@@ -31,6 +31,24 @@ def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
         load_graphs(tmp_path / "code.pt")
 
 
+@pytest.mark.parametrize("content", [Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2), {"a": torch.zeros(1)}])
+def test_what_is_no_list_is_said(content: object, tmp_path: Path) -> None:
+    torch.save(content, tmp_path / "one.pt")
+    with pytest.raises(ValueError, match=rf"one.pt: .* a list of Data, got {type(content).__name__}; save a list"):
+        load_graphs(tmp_path / "one.pt")
+
+
+@pytest.mark.parametrize("name", ["graphs.pt", "graphs.npz"])
+def test_a_damaged_file_is_named(small: PackedGraphs, data: list[Data], name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    small.save(file) if name.endswith("npz") else torch.save(data, file)
+    whole = file.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"hello", b""):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"{name}: expected a complete file"):
+            load_graphs(file)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "graphs"])
 def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected a file called .safetensors, .npz, .parquet or .pt"):
@@ -40,5 +58,6 @@ def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none.pt: .* check the path"):
-        load_graphs(tmp_path / "none.pt")
+    for name in ("none.pt", "none.npz", "none.safetensors", "none.parquet"):
+        with pytest.raises(FileNotFoundError, match=rf"{name}: .* check the path"):
+            load_graphs(tmp_path / name)

@@ -29,7 +29,7 @@ def find_source(path: Path, names: Sequence[str]) -> Path | None:
 
 def read_source(path: Path, read: Callable[[Path], PackedGraphs] = PackedGraphs.load) -> PackedGraphs:
     """Read a file; an ``.npz`` that is cut or damaged is refused by name."""
-    if path.suffix == ".npz":
+    if path.suffix == ".npz" and path.exists():
         try:
             with zipfile.ZipFile(path) as arrays:
                 damaged = arrays.testzip()

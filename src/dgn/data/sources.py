@@ -11,6 +11,7 @@ from typing import Any
 from dgn.data.directions import Options, check_weights, find_directions, make_request, with_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.parquet import STRUCTURE, batches, graphs_of, open_parquet, table_of, with_direction_columns
+from dgn.data.places import read_source
 from dgn.data.progress import progress_bar
 from dgn.data.summary import Summary
 from dgn.spectral.laplacian import Normalization
@@ -21,7 +22,7 @@ PACKED, TABLE, PYG = (".safetensors", ".npz"), ".parquet", ".pt"
 def load_graphs(path: Path) -> PackedGraphs:
     """Read graphs: a packed file, a parquet table, or a ``.pt`` file of PyG (a processed dataset, a list of Data)."""
     if path.suffix in PACKED:
-        return PackedGraphs.load(path)
+        return read_source(path)
     if path.suffix == TABLE:
         return graphs_of(open_parquet(path).read())
     if path.suffix == PYG:
@@ -130,8 +131,14 @@ def _read_pyg(path: Path) -> Iterator[Any]:
             f"{path}: expected a processed dataset or a list of Data, got what could run code when it is read; read it "
             "yourself and give it to PackedGraphs.from_data"
         ) from problem
+    except (RuntimeError, EOFError, KeyError) as problem:  # what PyTorch raises for bytes that are no such file
+        raise ValueError(f"{path}: expected a complete file of PyTorch, got {problem!r}; make it again") from problem
     if isinstance(content, list):
         return iter(content)
+    if not isinstance(content, tuple) or len(content) < 2:
+        raise ValueError(
+            f"{path}: expected a processed dataset or a list of Data, got {type(content).__name__}; save a list of Data"
+        )
     dataset = InMemoryDataset()
     dataset.load(str(path))
     return iter(dataset)
