@@ -35,6 +35,7 @@ def test_numbers_and_categories_are_told_apart():
         ("classification", lambda number: number % 3, 3, "accuracy"),
         ("node-classification", lambda _: torch.tensor([0, 3, 1]), 4, "balanced-accuracy"),
         ("multi-label", lambda number: torch.tensor([[1.0, torch.nan, number % 2]]), 3, "roc-auc"),
+        ("classification", lambda _: -1, 1, "accuracy"),  # nobody knows any
     ],
 )
 def test_targets_say_how_many_outputs_there_are(objective, y, targets, metric):
@@ -61,6 +62,16 @@ def test_a_split_is_drawn_once_unless_it_is_given():
             {"x": torch.tensor([-1, 0, 1])},
             "regression",
             r"x: expected categories from 0, got -1; give numbers as float",
+        ),
+        (
+            {"y": lambda number: torch.eye(3)[[number % 3]]},
+            "classification",
+            r"y: expected one class for each row for classification, got shape \[20, 3\]; give the number of the class",
+        ),
+        (
+            {"split": torch.tensor([[0]])},
+            "regression",
+            r"split: expected graphs for training .* got \[0\] for 20 graphs",
         ),
         ({"count": 2}, "regression", r"split: expected graphs for training \(0\), .* got \[1, 2\] for 2 graphs"),
         ({}, "regresion", r"objective: expected one of .* did you mean 'regression'"),

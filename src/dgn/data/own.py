@@ -75,7 +75,7 @@ def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
         split[order[: held_out[0]]] = 1
         split[order[held_out[0] : sum(held_out)]] = 2
         graphs = graphs.with_values(graphs={"split": split})
-    found = sorted(set(graphs.graphs["split"].tolist()))
+    found = sorted(set(graphs.graphs["split"].flatten().tolist()))
     if found != [0, 1, 2]:
         raise ValueError(
             f"split: expected graphs for training (0), validation (1) and test (2), got {found} for {len(graphs)} "
@@ -110,4 +110,9 @@ def _targets(y: Tensor, objective: str) -> int:
         if len(known) and int(known.max()) > 1:
             raise ValueError(f"y: expected 0, 1 or NaN for multi-label, got {int(known.max())}; choose classification")
         return y.reshape(len(y), -1).size(1)
-    return int(known.max()) + 1 if len(known) else 1
+    if y.numel() != len(y):
+        raise ValueError(
+            f"y: expected one class for each row for {objective}, got shape {list(y.shape)}; give the number of "
+            "the class (y.argmax(dim=1) of columns of 0 and 1), or choose multi-label"
+        )
+    return max(1, int(known.max()) + 1) if len(known) else 1
