@@ -34,6 +34,11 @@ def test_a_page_takes_many_molecules(dgn: Callable[..., Result]) -> None:
     assert "c1ccccc1" in Path("two.html").read_text()
 
 
+def test_brackets_in_the_name_of_a_file_are_told(dgn: Callable[..., Result]) -> None:
+    result = dgn("draw", "c1cc[nH]c1", "--html", "c1cc[nH]c1.html")
+    assert result.output == "drawn: c1cc[nH]c1.html\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

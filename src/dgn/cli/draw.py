@@ -72,7 +72,7 @@ def command(
     if html is not None:
         write_page(scenes, html, k, kind)
     written = " and ".join(str(path) for path in (out, html) if path is not None)
-    Console().print(f"drawn: {written}", soft_wrap=True, highlight=False)
+    Console().print(f"drawn: {written}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
