@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import Result
 
-from dgn.data import add_directions
+from dgn.data import PackedGraphs, add_directions
 from dgn.data.molecules import pack_smiles
 from dgn.fitting.columns import Target
 from dgn.fitting.ensemble import Ensemble
@@ -45,6 +45,8 @@ def test_brackets_in_the_name_of_a_file_are_told(dgn: Callable[..., Result]) -> 
         (["C1CC", "--out", "a.png"], "smiles: expected a molecule that RDKit can read, got 'C1CC'"),
         (["CC", "--out", "a.jpg"], "a.jpg: expected a picture called .svg or .png, got .jpg"),
         (["CC", "--html", "a.txt"], "a.txt: expected a page called .html, got .txt"),
+        (["CC", "--out", "a.svg", "--html", "a.txt"], "a.txt: expected a page called .html, got .txt"),
+        (["C" * 301, "--out", "a.svg", "--html", "a.html"], "expected at most 300 nodes on a page, got 301"),
         (["CC"], "out: expected --out picture.svg, --html page.html or both, got neither"),
         (["CC", "--html", "a.html", "--model", "m"], "model: expected --out picture.svg beside it"),
         (["CC", "--out", "a.svg", "--target", "y"], "target: expected --model, whose prediction it names"),
@@ -58,6 +60,13 @@ def test_errors_are_one_line(dgn: Callable[..., Result], words: list[str], messa
     assert message in result.output
     assert result.output.count("\n") == 1
     assert not list(Path().iterdir())
+
+
+def test_a_model_explains_molecules_alone(dgn: Callable[..., Result]) -> None:
+    ends = torch.tensor([[0, 1], [1, 0]])
+    PackedGraphs.pack([(ends, 2)]).save("two.safetensors")
+    result = dgn("draw", "two.safetensors", "--model", "m", "--out", "a.svg")
+    assert "model: expected the SMILES of a molecule beside it, got two.safetensors" in result.output
 
 
 @pytest.mark.parametrize(("task", "name"), [("regression", "y"), ("multi-label", "log-odds of y")])

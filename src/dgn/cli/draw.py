@@ -9,6 +9,7 @@ from rich.console import Console
 from dgn.cli.directions import Laplacian
 
 if TYPE_CHECKING:
+    from dgn.drawing.scene import Scene
     from dgn.spectral.laplacian import Normalization
 
 
@@ -49,9 +50,28 @@ def command(
 
     For example: dgn draw "CC(=O)O" --out acid.svg --html acid.html
     """
-    from dgn.drawing.page import write_page
-    from dgn.drawing.picture import check_picture, draw_picture
+    from dgn.drawing.page import check_page, write_page
+    from dgn.drawing.picture import draw_picture
     from dgn.drawing.sources import read_scene
+
+    _check(given, out, html, model, target)
+    kind = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
+    scenes = [read_scene(one, graph) for one in given]
+    if html is not None:
+        check_page(scenes, html)  # before a picture is written
+    if out is not None and model is not None:
+        _explain(scenes[0], model, target, out)
+    elif out is not None:
+        draw_picture(scenes[0], out, k, kind)
+    if html is not None:
+        write_page(scenes, html, k, kind)
+    written = " and ".join(str(path) for path in (out, html) if path is not None)
+    Console().print(f"drawn: {written}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _check(given: list[str], out: Path | None, html: Path | None, model: Path | None, target: str | None) -> None:
+    """Refuse wishes that do not go together."""
+    from dgn.drawing.picture import check_picture
 
     if out is None and html is None:
         raise ValueError("out: expected --out picture.svg, --html page.html or both, got neither; name a file")
@@ -63,19 +83,9 @@ def command(
             raise ValueError(f"out: expected one graph for a picture, got {len(given)}; draw each, or take --html")
     if target is not None and model is None:
         raise ValueError(f"target: expected --model, whose prediction it names, got {target!r} alone; add the model")
-    kind = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
-    scenes = [read_scene(one, graph) for one in given]
-    if out is not None and model is not None:
-        _explain(given[0], model, target, out)
-    elif out is not None:
-        draw_picture(scenes[0], out, k, kind)
-    if html is not None:
-        write_page(scenes, html, k, kind)
-    written = " and ".join(str(path) for path in (out, html) if path is not None)
-    Console().print(f"drawn: {written}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
+def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> None:
     """Draw what the prediction of a fitted ensemble rests on: numbers in their units, classes as log-odds."""
     from dgn.drawing.attribution import attribute, average
     from dgn.drawing.highlight import draw_attribution
@@ -83,6 +93,9 @@ def _explain(smiles: str, folder: Path, target: str | None, out: Path) -> None:
     from dgn.fitting.model import load_model
     from dgn.graph.checks import check_option
 
+    if not scene.atoms:
+        raise ValueError(f"model: expected the SMILES of a molecule beside it, got {scene.name}; write the SMILES")
+    smiles = scene.name
     loaded = load_model(folder, "cpu")
     names = tuple(each.name for each in loaded.targets)
     name = names[0] if target is None else target

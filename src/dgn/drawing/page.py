@@ -22,16 +22,7 @@ def write_page(scenes: Sequence[Scene], path: Path, k: int = 2, normalization: N
     distorted (:func:`dgn.distort`), turned towards the next direction (:func:`dgn.rotate`, ``collinear="keep"``),
     normalised by rows, cut to one side, hardened, and made an operator. The page loads nothing.
     """
-    if path.suffix not in (".html", ".htm"):
-        raise ValueError(f"{path}: expected a page called .html, got {path.suffix or 'no suffix'}; rename it")
-    if not scenes:
-        raise ValueError("scenes: expected one or more graphs to choose from, got none")
-    for scene in scenes:
-        if scene.num_nodes > MOST_NODES:
-            raise ValueError(
-                f"{scene.name}: expected at most {MOST_NODES} nodes on a page, got {scene.num_nodes}; draw a picture "
-                "with --out, or a part of the graph"
-            )
+    check_page(scenes, path)
     given = json.dumps([describe(scene, k, normalization) for scene in scenes], allow_nan=False, separators=(",", ":"))
     parts = {
         "style": _part("page.css"),
@@ -43,6 +34,20 @@ def write_page(scenes: Sequence[Scene], path: Path, k: int = 2, normalization: N
         before, after = page.split(f"{{{{{name}}}}}")
         page = before + text + after
     write_text(path, page)
+
+
+def check_page(scenes: Sequence[Scene], path: Path) -> None:
+    """Refuse a name that does not say HTML, no graph, and graphs that are too large."""
+    if path.suffix not in (".html", ".htm"):
+        raise ValueError(f"{path}: expected a page called .html, got {path.suffix or 'no suffix'}; rename it")
+    if not scenes:
+        raise ValueError("scenes: expected one or more graphs to choose from, got none")
+    for scene in scenes:
+        if scene.num_nodes > MOST_NODES:
+            raise ValueError(
+                f"{scene.name}: expected at most {MOST_NODES} nodes on a page, got {scene.num_nodes}; draw a picture "
+                "with --out, or a part of the graph"
+            )
 
 
 def describe(scene: Scene, k: int, normalization: Normalization = None) -> dict[str, Any]:
