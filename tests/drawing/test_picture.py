@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from matplotlib.axes import Axes
 
 from dgn.drawing.graph_view import arrows
 from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture, settle
@@ -69,6 +70,20 @@ def test_components_are_told_apart_in_the_spectrum() -> None:
     first, second = (points for points in axes.collections if len(points.get_offsets()))
     assert tuple(first.get_edgecolor()[0]) != tuple(second.get_edgecolor()[0])
     assert first.get_offsets()[0][0] < second.get_offsets()[0][0]
+
+
+@pytest.mark.parametrize("smiles", ["C1CC1", "CC", "c1ccccc1", "CC(=O)O"])
+def test_the_spectrum_has_room_above_its_values(smiles: str) -> None:
+    figure = _compose(read_scene(smiles), 1, None)
+    settle(figure)
+    axes = figure.axes[-1]
+    top = axes.get_window_extent().y1
+    assert all(text.get_window_extent().y1 < top for text in axes.texts)
+    assert axes.transData.transform((1, max(spectrum_values(axes))))[1] < top - 8
+
+
+def spectrum_values(axes: Axes) -> list[float]:
+    return [float(points.get_offsets()[0][1]) for points in axes.collections if len(points.get_offsets())]
 
 
 def test_the_titles_of_a_mixture_fit_on_the_paper() -> None:

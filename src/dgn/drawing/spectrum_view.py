@@ -35,9 +35,9 @@ def draw_spectrum(axes: Any, found: Directions, labels: Sequence[str], shown: in
     axes.set_xlabel("direction k" if len(drawn) == 1 else "direction k of each component")
     axes.set_ylabel(r"$\lambda_k$")
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    axes.margins(y=0.15)
     axes.set_xlim(0.6, int(found.eigenvalues.isfinite().sum(dim=1).max()) + 0.4)
-    axes.set_ylim(bottom=0)
+    # By hand: matplotlib gives equal values, as of a ring of three, no room above them.
+    axes.set_ylim(0, 1.18 * float(found.eigenvalues[found.eigenvalues.isfinite()].max()))
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(INK)
