@@ -98,6 +98,12 @@ def test_arrows_point_uphill_and_vanish_where_the_field_does() -> None:
     assert arrows(scene, torch.tensor([3.0, 0.0, 1.0])) == [(1, 0, 0.875), (1, 2, 0.625)]
 
 
+def test_nodes_that_lie_on_each_other_are_drawn(tmp_path: Path) -> None:
+    ends, place = torch.tensor([[0, 1, 2], [1, 2, 3]]), np.array([[0.0, 0.0], [0.0, 0.0], [1e6, 0.0], [2e6, 0.0]])
+    draw_picture(Scene("piled", ends, place, tuple("abcd")), tmp_path / "a.png")  # and without a warning
+    assert (tmp_path / "a.png").exists()
+
+
 def test_repeated_eigenvalues_are_found_and_named() -> None:
     benzene = read_scene("c1ccccc1").directions(5)
     assert multiples(benzene, 0) == [(1, 2, 1.0), (3, 4, 3.0)]

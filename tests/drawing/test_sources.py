@@ -137,3 +137,5 @@ def test_places_are_in_units_of_edges_unless_nodes_would_cover_each_other() -> N
     assert Scene("star", star, crowd, tuple("abcde")).places()[2, 1] == pytest.approx(0.65)
     assert Scene("one", PATH[:, :0], np.array([[3.0, 4.0]]), ("a",)).places().shape == (1, 2)
     assert np.isfinite(Scene("same", PATH, np.zeros((3, 2)), ("a", "b", "c")).places()).all()
+    piled = np.array([[0.0, 0.0], [0.0, 0.0], [1e6, 0.0]])
+    assert Scene("piled", PATH, piled, ("a", "b", "c")).places()[:, 0].tolist() == [0, 0, 1]

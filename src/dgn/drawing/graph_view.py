@@ -72,6 +72,8 @@ def _draw_lines(axes: Any, scene: Scene, place: Places) -> None:
 def _draw_arrows(axes: Any, drawn: list[tuple[int, int, float]], place: Places, size: float) -> None:
     thick = min(1.0, size / 30)
     for foot, head, weight in drawn:
+        if (place[foot] == place[head]).all():
+            continue  # nodes that lie on each other leave no room
         look = {
             "arrowstyle": f"-|>,head_length={0.5 * thick:.3f},head_width={0.24 * thick:.3f}",
             "linewidth": thick * (0.5 + 2.2 * weight), "color": INK, "alpha": 0.3 + 0.7 * weight,

@@ -62,10 +62,10 @@ class Scene:
     def places(self) -> NDArray[np.float64]:
         """Where the nodes are drawn: in units of a median edge, or shorter where they would cover each other. [N, 2]"""
         lengths = np.linalg.norm(np.diff(self.position[self.pairs().numpy()], axis=1)[:, 0], axis=1)
-        near = KDTree(self.position).query(self.position, k=[2])[0][:, 0] if self.num_nodes > 1 else np.ones(1)
-        units = [np.median(lengths)] if len(lengths) else []
-        unit = float(min([*units, np.quantile(near, 0.1) / CLOSEST]))
-        return self.position / unit if unit > 0 else self.position
+        spots = np.unique(self.position, axis=0)  # nodes that lie on each other say nothing about the scale
+        near = KDTree(spots).query(spots, k=[2])[0][:, 0] if len(spots) > 1 else np.ones(1)
+        units = [np.median(lengths[lengths > 0])] if (lengths > 0).any() else []
+        return self.position / float(min([*units, np.quantile(near, 0.1) / CLOSEST]))
 
     def pairs(self) -> Tensor:
         """The nodes that are joined, each pair once, smaller number first, without self-loops. [P, 2]"""
