@@ -55,6 +55,9 @@ def test_packed_graphs_are_chosen_by_number_and_laid_out(tmp_path: Path) -> None
     ends = scene.position[scene.pairs().numpy()]
     assert np.allclose(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), 1, atol=0.05)
     assert scene.position[3, 0] > scene.position[:3, 0].max()
+    holes = graphs.with_values(nodes={"x": torch.tensor([[1.0, torch.nan]]).repeat(7, 1)})
+    holes.save(tmp_path / "holes.safetensors")
+    assert set(read_scene(str(tmp_path / "holes.safetensors")).signals) == {"degree", "x0"}
     placed = graphs.with_values(nodes={"pos": torch.arange(14.0).view(7, 2)})
     placed.save(tmp_path / "placed.safetensors")
     assert read_scene(str(tmp_path / "placed.safetensors")).position.tolist() == [[0, 1], [2, 3], [4, 5]]
@@ -83,6 +86,9 @@ def test_directions_that_do_not_exist_are_left_out() -> None:
         ("table.csv", None, "table.csv: expected SMILES or a file called .graphml"),
         ("bad.graphml", None, "expected a graph as GraphML"),
         ("CC", 1, "graph: expected a file of many graphs with a number"),
+        ("weight.graphml", None, "weight.graphml: expected numbers as weight of the edges, got 'heavy'"),
+        ("none.safetensors", 0, "none.safetensors, graph 0: expected at least one node to draw"),
+        ("line.safetensors", None, r"position: expected finite numbers of shape \[3, 2\], got shape \[3\]"),
         ("two.safetensors", 2, "graph: expected a number from 0 to 1, got 2"),
     ],
 )
@@ -92,6 +98,10 @@ def test_what_cannot_be_drawn_is_refused(
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text("smiles\nCC\n")
     Path("bad.graphml").write_text("<graphml><graph>")
+    heavy = GRAPHML.format(kind="directed").replace('"weight" attr.type="double"', '"weight" attr.type="string"')
+    Path("weight.graphml").write_text(heavy.replace(">2.5<", ">heavy<"))
+    PackedGraphs.pack([(PATH[:, :0], 0)]).save("none.safetensors")
+    PackedGraphs.pack([(PATH, 3)]).with_values(nodes={"pos": torch.rand(3)}).save("line.safetensors")
     PackedGraphs.pack([(PATH, 3), (PATH, 4)]).save("two.safetensors")
     with pytest.raises((ValueError, FileNotFoundError), match="^.*" + message):
         read_scene(given, graph)

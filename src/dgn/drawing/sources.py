@@ -58,18 +58,20 @@ def molecule_scene(smiles: str) -> Scene:
 
 
 def packed_scene(graphs: PackedGraphs, number: int, name: str = "graphs") -> Scene:
-    """One of many graphs: nodes lie at ``pos`` where there is one, and the columns of ``x`` are signals."""
+    """One of many graphs: nodes lie at ``pos`` where there is one, and the finite columns of ``x`` are signals."""
     if not 0 <= number < len(graphs):
         raise ValueError(f"graph: expected a number from 0 to {len(graphs) - 1}, got {number}; {name} holds no other")
     one = graphs.select(torch.tensor([number]))
     edges, position = one.edge_index.long(), one.nodes.get("pos")
-    x = one.nodes.get("x", torch.empty(one.num_nodes, 0)).double().reshape(one.num_nodes, -1)
+    place = lay_out(edges, one.num_nodes) if position is None else position.double().numpy()
+    x = one.nodes.get("x", torch.empty(one.num_nodes, 0)).double()
+    x = x[:, None] if x.dim() == 1 else x.flatten(1)
     return Scene(
         f"{name}, graph {number}",
         edges,
-        lay_out(edges, one.num_nodes) if position is None else position[:, :2].double().numpy(),
+        place[:, :2] if place.ndim == 2 else place,
         tuple(map(str, range(one.num_nodes))),
-        {f"x{column}": values for column, values in enumerate(x.unbind(1))},
+        {f"x{column}": values for column, values in enumerate(x.unbind(1)) if values.isfinite().all()},
         edge_weight=one.edges.get("edge_weight"),
     )
 
@@ -82,11 +84,11 @@ def graphml_scene(path: Path) -> Scene:
     graph = _read_graphml(path)
     number = {node: place for place, node in enumerate(graph)}
     values = [dict(graph.nodes[node]) for node in graph]
-    links = [(number[j], number[i], data.get("weight", 1.0)) for j, i, data in graph.edges(data=True)]
+    links = [(number[j], number[i], _weight(path, data)) for j, i, data in graph.edges(data=True)]
     if not graph.is_directed():
         links += [(i, j, weight) for j, i, weight in links if i != j]
     edges = torch.tensor([link[:2] for link in links], dtype=torch.long).reshape(-1, 2).T.contiguous()
-    weight = torch.tensor([float(link[2]) for link in links], dtype=torch.float64)
+    weight = torch.tensor([link[2] for link in links], dtype=torch.float64)
     column = {name: _column(values, name) for name in sorted(set().union(*values))}
     x, y = column.pop("x", None), column.pop("y", None)
     given = None if x is None or y is None else torch.stack([x, y], dim=1).numpy()
@@ -116,6 +118,15 @@ def _read_graphml(path: Path) -> Any:
         return nx.read_graphml(path)
     except (ParseError, nx.NetworkXError, LookupError, ValueError, AttributeError) as problem:  # of bad attributes
         raise ValueError(f"{path}: expected a graph as GraphML, got what cannot be read ({problem})") from problem
+
+
+def _weight(path: Path, edge: dict[str, Any]) -> float:
+    weight = edge.get("weight", 1.0)
+    if not isinstance(weight, int | float):
+        raise ValueError(
+            f"{path}: expected numbers as weight of the edges, got {weight!r}; declare attr.type as double"
+        )
+    return float(weight)
 
 
 def _column(values: list[dict[str, Any]], name: str) -> Tensor | None:
