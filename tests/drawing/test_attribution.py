@@ -1,5 +1,6 @@
 """Integrated gradients: complete, exact for a linear network, and of no effect on the network."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,18 @@ def test_stereo_centres_where_rings_meet_get_no_further_atoms(tmp_path: Path) ->
     draw_attribution("C[C@H]1CC[C@@H]2CCCC[C@H]12", shares, tmp_path / "a.svg")
     assert "atom-9" in (tmp_path / "a.svg").read_text()
     assert "atom-10" not in (tmp_path / "a.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["log-odds of NR-AR", "IC50 (\u00b5M)", "$_a$", "measured log solubility in mols per litre of water"]
+)
+def test_the_line_below_is_one_line_and_fits(tmp_path: Path, name: str) -> None:
+    shares = Attribution(torch.tensor([1.0, -0.5, 0.01]), torch.ones(4), 2.0, 0.0)
+    draw_attribution("CCO", shares, tmp_path / "a.svg", name)
+    points = re.findall(r"[MLQ] (-?[0-9.]+)[ ,](-?[0-9.]+)", (tmp_path / "a.svg").read_text())
+    x, y = torch.tensor([[float(x), float(y)] for x, y in points if float(y) > 420]).T
+    assert len(x) > 200
+    assert x.min() > 5
+    assert x.max() < 635
+    assert y.max() < 475
+    assert y.max() - y.min() < 20

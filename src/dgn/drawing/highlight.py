@@ -4,15 +4,18 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dgn.data.molecules import parse_smiles
 from dgn.drawing.attribution import Attribution
 from dgn.drawing.picture import check_picture
+from dgn.reports.curves import literal
 
 SIZE = (640, 480)
 COLORS = ((0.70, 0.35, 0.02), (1.0, 1.0, 1.0), (0.33, 0.15, 0.53))  # lowers, nothing, raises
+LETTER = 13.0  # pixels of the line below, smaller where it would be wider than the picture
 WRITTEN = 0.12  # shares below so much of the largest are not written beside their atom
 
 
@@ -59,6 +62,27 @@ def _write_shares(parsed: Any, atoms: Tensor) -> None:
             atom.SetProp("atomNote", f"{share:+.2g}")
 
 
+def letters(text: str) -> list[tuple[list[list[float]], bool]]:
+    """A line of text at the lower edge as outlines in pixels, none wider than the picture; those inside letters last.
+
+    >>> [inside for _, inside in letters("o")]
+    [False, True]
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    path = TextPath((0, 0), literal(text), size=LETTER, prop=FontProperties("DejaVu Sans"))
+    box = path.get_extents()
+    scale = min(1.0, (SIZE[0] - 24) / box.width)
+    found = []
+    for outline in path.to_polygons():
+        x, y = np.asarray(outline, dtype=np.float64).T
+        inside = float((x[:-1] * y[1:] - x[1:] * y[:-1]).sum()) > 0  # outer outlines go round clockwise
+        across, down = SIZE[0] / 2 + scale * (x - box.x0 - box.width / 2), SIZE[1] - 18 - scale * y
+        found.append((np.stack([across, down], axis=1).tolist(), inside))
+    return sorted(found, key=lambda each: each[1])
+
+
 def _drawn(parsed: Any, atoms: Tensor, bonds: Tensor, suffix: str, legend: str) -> bytes:
     from rdkit.Chem.Draw import rdMolDraw2D
     from rdkit.Geometry import Point2D
@@ -82,9 +106,13 @@ def _drawn(parsed: Any, atoms: Tensor, bonds: Tensor, suffix: str, legend: str) 
         rdMolDraw2D.ContourAndDrawGaussians(drawer, spots, heights, widths, nContours=8, params=contours, mol=molecule)
         options.clearBackground = False
     drawer.DrawMolecule(molecule)
-    # RDKit's own legend would move the molecule away from its hills.
-    drawer.SetFontSize(14)
-    drawer.DrawString(legend, Point2D(SIZE[0] / 2, SIZE[1] - 22), rawCoords=True)
+    # RDKit's own legend would move the molecule away from its hills, and its letters know neither accents nor names
+    # such as NR-AR, which it breaks like the symbols of atoms.
+    drawer.SetFillPolys(True)
+    drawer.SetLineWidth(0)
+    for outline, inside in letters(legend):
+        drawer.SetColour((1.0, 1.0, 1.0) if inside else (0.0, 0.0, 0.0))
+        drawer.DrawPolygon([Point2D(*point) for point in outline], rawCoords=True)
     drawer.FinishDrawing()
     text: str | bytes = drawer.GetDrawingText()
     return text.encode() if isinstance(text, str) else text
