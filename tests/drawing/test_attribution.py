@@ -130,3 +130,14 @@ def test_the_line_below_is_one_line_and_fits(tmp_path: Path, name: str) -> None:
     assert x.max() < 635
     assert y.max() < 475
     assert y.max() - y.min() < 20
+
+
+@pytest.mark.parametrize("smiles", ["O", "CO"])
+def test_hills_are_not_cut(tmp_path: Path, smiles: str) -> None:
+    from matplotlib.image import imread
+
+    size = len(smiles)
+    draw_attribution(smiles, Attribution(torch.ones(size), torch.zeros(2 * size - 2), 1.0, 0.0), tmp_path / "a.png")
+    darkest = imread(tmp_path / "a.png")[:440, :, :3].min(axis=(1, 2))  # of each row, without the line below
+    drawn = (darkest < 0.99).nonzero()[0]
+    assert darkest[[drawn[0], drawn[-1]]].min() > 0.85

@@ -101,7 +101,11 @@ def _drawn(parsed: Any, atoms: Tensor, bonds: Tensor, suffix: str, legend: str) 
     if any(heights):
         contours: Any = rdMolDraw2D.ContourParams()
         contours.setColourMap(COLORS)
-        contours.fillGrid, contours.gridResolution, contours.extraGridPadding = True, 0.08, 0.6
+        contours.fillGrid, contours.gridResolution, contours.extraGridPadding = (
+            True,
+            0.08,
+            1.0,
+        )  # there hills have ended
         widths = [0.42] * len(place) + [0.28] * len(middles)
         rdMolDraw2D.ContourAndDrawGaussians(drawer, spots, heights, widths, nContours=8, params=contours, mol=molecule)
         options.clearBackground = False
