@@ -1,14 +1,17 @@
 """The picture: what is on it, as which file."""
 
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
-from dgn.drawing.graph_view import arrows
+from dgn.drawing.graph_view import INK, SIGNED, arrows, ink_on
 from dgn.drawing.picture import NOTHING, _compose, direction_note, draw_picture, settle
 from dgn.drawing.scene import Scene
 from dgn.drawing.sources import read_scene
@@ -126,6 +129,24 @@ def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> Non
         draw_picture(read_scene("CC"), tmp_path / "picture.pdf")
     with pytest.raises(ValueError, match="expected at most 1000 nodes in a picture, got 1001"):
         draw_picture(read_scene("C" * 1001), tmp_path / "picture.png")
+
+
+def luminance(color: Any) -> float:
+    value = np.array(to_rgb(color))
+    linear = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: Any, other: Any) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_is_read_on_every_colour() -> None:
+    colors = colormaps[SIGNED]
+    assert min(contrast(colors((share + 1) / 2), ink_on(share)) for share in np.linspace(-1, 1, 201)) > 3.6
+    texts = [text for axes in _compose(read_scene("CC(=O)Oc1ccccc1"), 2, None).axes for text in axes.texts]
+    assert {text.get_color() for text in texts} >= {"white", INK}
 
 
 def matrix_numbers(smiles: str) -> list[tuple[float, float]]:

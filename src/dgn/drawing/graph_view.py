@@ -52,6 +52,15 @@ def arrows(scene: Scene, potential: Tensor) -> list[tuple[int, int, float]]:
     return [(*ends, sum(each) / len(each)) for ends, each in weights.items()]
 
 
+def ink_on(share: float) -> str:
+    """The colour of text that is best read on that of ``share`` in [-1, 1]: brown stays light for longer than violet.
+
+    >>> ink_on(0.65), ink_on(-0.65) == INK
+    ('white', True)
+    """
+    return "white" if share > 0.57 or share < -0.7 else INK
+
+
 def _draw_lines(axes: Any, scene: Scene, place: Places) -> None:
     """Edges as chemists draw them: two lines for a double bond, one of them dashed for an aromatic one."""
     from matplotlib.collections import LineCollection
@@ -92,6 +101,13 @@ def _draw_nodes(axes: Any, scene: Scene, place: Places, potential: Tensor, size:
     if scene.num_nodes <= MOST_LABELS:
         for spot, label, value in zip(place, scene.labels, potential.tolist(), strict=True):
             font = min(8.0, 1.25 * diameter / max(len(label), 2))
-            color = "white" if abs(value) > 0.55 * limit else INK
-            axes.text(*spot, literal(label), fontsize=font, color=color, ha="center", va="center_baseline", zorder=4)
+            axes.text(
+                *spot,
+                literal(label),
+                fontsize=font,
+                color=ink_on(value / limit),
+                ha="center",
+                va="center_baseline",
+                zorder=4,
+            )
     return drawn

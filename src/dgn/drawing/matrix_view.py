@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from dgn.drawing.graph_view import INK, SIGNED
+from dgn.drawing.graph_view import INK, SIGNED, ink_on
 from dgn.reports.curves import literal
 
 MOST_NAMES = 36  # nodes; above, there is no room for names
@@ -27,7 +27,7 @@ def draw_matrix(axes: Any, matrix: Tensor, labels: Sequence[str], title: str) ->
     if size >= SMALLEST:
         for (i, j), value in np.ndenumerate(matrix.numpy()):
             if abs(value) > 1e-12:
-                color = "white" if abs(value) > 0.7 else INK
+                color = ink_on(value / BOUND)
                 axes.text(j, i, short(value), ha="center", va="center", fontsize=size, color=color)
     shown = [literal(label) for label in labels]
     names = {"ticks": range(n), "labels": shown, "fontsize": min(7.0, 170 / n)} if n <= MOST_NAMES else {"ticks": []}
