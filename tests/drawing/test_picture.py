@@ -107,6 +107,12 @@ def test_nodes_that_lie_on_each_other_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").exists()
 
 
+@pytest.mark.parametrize(("smiles", "lines"), [("CC", 1), ("C=C", 2), ("C#C", 3), ("[Re]$[Re]", 4), ("C->[Fe]", 1)])
+def test_a_bond_has_as_many_lines_as_its_order(smiles: str, lines: int) -> None:
+    bonds = _compose(read_scene(smiles), 1, None).axes[0].collections[0]
+    assert len(bonds.get_segments()) == lines
+
+
 def test_repeated_eigenvalues_are_found_and_named() -> None:
     benzene = read_scene("c1ccccc1").directions(5)
     assert multiples(benzene, 0) == [(1, 2, 1.0), (3, 4, 3.0)]

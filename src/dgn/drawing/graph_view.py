@@ -70,7 +70,7 @@ def _draw_lines(axes: Any, scene: Scene, place: Places) -> None:
         start, end = place[ends]
         along = end - start
         across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-12) * GAP
-        many = {1.5: 2, 2.0: 2, 3.0: 3}.get(kind, 1)
+        many = 2 if kind == 1.5 else max(round(kind), 1)
         lines = [(start + side * across, end + side * across) for side in np.arange(many) - (many - 1) / 2]
         solid += lines[:1] if kind == 1.5 else lines
         dashed += lines[1:] if kind == 1.5 else []
