@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -212,3 +213,24 @@ def test_a_sentence_stands_in_the_place_of_empty_pictures(page: Any) -> None:
     assert page.execute_script(shown) == whole > 1
     assert page.find_element("id", "field-title").text == "Potential, field and weights of av1"
     assert not page.execute_script("return document.getElementById('angle').disabled")
+
+
+def open_scene(browser: Any, scene: Scene, path: Path) -> None:
+    write_page([scene], path / "page.html")
+    browser.get((path / "page.html").as_uri())
+
+
+def path_scene(labels: tuple[str, ...], **signals: list[float]) -> Scene:
+    ends = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    place = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.5]])
+    return Scene("path", ends, place, labels, {name: doubles(values) for name, values in signals.items()})
+
+
+def test_names_beside_the_matrix_are_whole_or_end_in_dots(browser: Any, tmp_path: Path) -> None:
+    open_scene(browser, path_scene(("Birmingham", "MANCHESTER WEST", "Llanfairpwllgwyngyll")), tmp_path)
+    shown = "return [...document.querySelectorAll('#matrix > text')].map((text) => text.textContent)"
+    assert browser.execute_script(shown)[::2] == ["Birmingham", "MANCHESTER WEST", "Llanfairpwllgwyng\u2026"]
+    cut = """const sheet = document.getElementById('matrix').getBoundingClientRect();
+    return [...document.querySelectorAll('#matrix > text')].map((text) => text.getBoundingClientRect())
+      .filter((box) => box.left < sheet.left || box.top < sheet.top).length"""
+    assert browser.execute_script(cut) == 0

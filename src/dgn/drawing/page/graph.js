@@ -2,7 +2,7 @@
 "use strict";
 
 const Draw = (() => {
-  const BOND = 96, RADIUS = 18, MARGIN = 34, NARROWEST = 190, MOST_NUMBERS = 60;
+  const BOND = 96, RADIUS = 18, MARGIN = 34, NARROWEST = 190, MOST_NUMBERS = 60, MOST_LETTERS = 18;
 
   function make(name, attributes, ...children) {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -114,7 +114,9 @@ const Draw = (() => {
 
   // The operator as a matrix: row i reads column j.
   function matrix(svg, scene, weights) {
-    const n = scene.labels.length, cell = n <= 20 ? 34 : 16, room = n <= 60 ? 40 : 4;
+    const n = scene.labels.length, cell = n <= 20 ? 34 : 16;
+    const names = n > 60 ? [] : scene.labels.map((label) => (label.length > MOST_LETTERS ? `${label.slice(0, MOST_LETTERS - 1)}\u2026` : label));
+    const room = names.reduce((most, name) => Math.max(most, 14 + 7 * name.length), n <= 60 ? 40 : 4);
     const cells = new Map();
     const add = (i, j, value) => cells.set(i * n + j, (cells.get(i * n + j) || 0) + value);
     scene.source.forEach((j, e) => add(scene.target[e], j, weights.edge[e]));
@@ -129,13 +131,11 @@ const Draw = (() => {
       if (n <= 20) group.append(make("text", { x: x + cell / 2, y: y + cell / 2, fill: ink(value) }, number(value)));
       drawn.push(group);
     });
-    if (n <= 60) {
-      scene.labels.forEach((label, i) => {
-        const middle = room + (i + 0.5) * cell;
-        drawn.push(make("text", { x: room - 6, y: middle, class: "row" }, label));
-        drawn.push(make("text", { x: middle, y: room - 6, class: "column", transform: `rotate(-90 ${middle} ${room - 6})` }, label));
-      });
-    }
+    names.forEach((name, i) => {
+      const middle = room + (i + 0.5) * cell;
+      drawn.push(make("text", { x: room - 6, y: middle, class: "row" }, name));
+      drawn.push(make("text", { x: middle, y: room - 6, class: "column", transform: `rotate(-90 ${middle} ${room - 6})` }, name));
+    });
     svg.replaceChildren(...drawn);
     svg.setAttribute("viewBox", `0 0 ${room + n * cell + 2} ${room + n * cell + 2}`);
     svg.style.minWidth = `${Math.min(room + n * cell, 900) * 0.62}px`;
