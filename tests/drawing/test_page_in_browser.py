@@ -181,13 +181,30 @@ def test_colours_follow_the_theme_and_a_phone_needs_no_scrolling_aside(page: Any
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     page.execute_script(SET, "graph", "4")
     try:
-        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        assert page.execute_script(
+            "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
         below = (
             "return document.getElementById('field-card').compareDocumentPosition(document.getElementById('controls'))"
         )
         assert page.execute_script(below) == 4  # the controls follow the drawing
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_drawing_that_is_high_stands_in_sight_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    place = np.array([(x, y) for x in range(9) for y in range(9)], dtype=float)
+    near = np.linalg.norm(place[:, None] - place[None], axis=2) == 1
+    ends = torch.from_numpy(np.array(near.nonzero()))
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        open_scene(browser, Scene("grid", ends, place, tuple(map(str, range(81)))), tmp_path)
+        wide = """return [document.querySelector('#field').parentElement, document.documentElement]
+          .map((part) => part.scrollWidth - part.clientWidth)"""
+        assert browser.execute_script(wide) == [0, 0]
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_single_atom_has_no_direction_to_turn(page: Any) -> None:

@@ -32,8 +32,14 @@ const Draw = (() => {
     const width = Math.max(Math.max(...xs) - Math.min(...xs) + 2 * MARGIN, NARROWEST); // or one node would fill the card
     const height = Math.max(...ys) - top + MARGIN, left = middle - width / 2;
     svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
-    svg.style.maxWidth = `${width * 1.15}px`;
-    svg.style.minWidth = `${Math.min(width * 0.62, 900)}px`;
+    size(svg, Math.min(width * 0.62, 900), width * 1.15, width / height);
+  }
+
+  // The style sheet takes the least width back where the height is bounded: beside the drawing would be nothing.
+  function size(svg, least, most, ratio) {
+    svg.style.setProperty("--least", `${least}px`);
+    svg.style.setProperty("--ratio", ratio);
+    svg.style.maxWidth = `${most}px`;
   }
 
   // A bond as chemists draw it.
@@ -138,8 +144,7 @@ const Draw = (() => {
     });
     svg.replaceChildren(...drawn);
     svg.setAttribute("viewBox", `0 0 ${room + n * cell + 2} ${room + n * cell + 2}`);
-    svg.style.minWidth = `${Math.min(room + n * cell, 900) * 0.62}px`;
-    svg.style.maxWidth = `${Math.max((room + n * cell) * 1.1, 160)}px`;
+    size(svg, Math.min(room + n * cell, 900) * 0.62, Math.max((room + n * cell) * 1.1, 160), 1);
   }
 
   return { graph, matrix, number, MOST_NUMBERS };
