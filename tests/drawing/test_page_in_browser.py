@@ -171,6 +171,20 @@ def test_it_is_used_by_keyboard_and_heard(page: Any) -> None:
     assert page.execute_script(named)
 
 
+def test_the_tab_key_stops_once_at_the_drawing(page: Any) -> None:
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    for back in (False, True):
+        page.find_element("css selector", "#field .node[tabindex='0']").send_keys(Keys.ARROW_DOWN)
+        page.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+        keys = ActionChains(page)
+        (
+            keys.key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT) if back else keys.send_keys(Keys.TAB)
+        ).perform()
+        assert not page.execute_script("return document.getElementById('field').contains(document.activeElement)")
+
+
 def test_colours_follow_the_theme_and_a_phone_needs_no_scrolling_aside(page: Any) -> None:
     paper = "return getComputedStyle(document.body).backgroundColor"
     page.execute_script(SET, "theme", "dark")

@@ -157,9 +157,14 @@ const Page = (() => {
     const node = event.target.closest(".node");
     if (!node) return;
     const count = scene().labels.length, i = Number(node.dataset.node);
+    const go = (other) => { // the stop of the Tab key goes along, or Shift and Tab would lead back into the drawing
+      node.setAttribute("tabindex", -1);
+      other.setAttribute("tabindex", 0);
+      other.focus();
+    };
     const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: count - 1, ArrowUp: count - 1 };
     if (event.key === "Enter" || event.key === " ") pick(i);
-    else if (event.key in steps) get("field").querySelector(`[data-node="${(i + steps[event.key]) % count}"]`).focus();
+    else if (event.key in steps) go(get("field").querySelector(`[data-node="${(i + steps[event.key]) % count}"]`));
     else return;
     event.preventDefault();
   }
