@@ -265,3 +265,12 @@ def test_names_beside_the_matrix_are_whole_or_end_in_dots(browser: Any, tmp_path
     return [...document.querySelectorAll('#matrix > text')].map((text) => text.getBoundingClientRect())
       .filter((box) => box.left < sheet.left || box.top < sheet.top).length"""
     assert browser.execute_script(cut) == 0
+
+
+def test_a_signal_may_be_called_one(browser: Any, tmp_path: Path) -> None:
+    open_scene(browser, path_scene(("a", "b", "c"), one=[3.0, 4.0, 5.0]), tmp_path)
+    choose = """const list = document.getElementById('signal');
+    list.selectedIndex = [...list.options].map((option) => option.text).indexOf('one');
+    list.dispatchEvent(new Event('input', { bubbles: true }));
+    return Page.state().signal"""
+    assert browser.execute_script(choose) == [3, 4, 5]

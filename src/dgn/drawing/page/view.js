@@ -33,9 +33,11 @@ const Page = (() => {
     };
   }
 
+  const single = () => get("signal").selectedIndex === 0; // by place: a signal may be called as one likes
+
   function signal() {
     const name = get("signal").value, chosen = Number(get("node").value);
-    return name === "one" ? scene().labels.map((_, i) => (i === chosen ? 1 : 0)) : scene().signals[name];
+    return single() ? scene().labels.map((_, i) => (i === chosen ? 1 : 0)) : scene().signals[name];
   }
 
   // What depends on the graph: its directions, nodes and signals.
@@ -59,7 +61,7 @@ const Page = (() => {
       ? `in the plane of the fields of directions ${asked.direction} and ${asked.partner}; stays where they span none`
       : "needs two directions";
     get("draw").disabled = asked.strength === 0;
-    get("node").disabled = get("signal").value !== "one";
+    get("node").disabled = !single();
     get("angle-value").textContent = `${get("angle").value}\u00b0`;
     get("strength-value").textContent = Number(get("strength").value).toFixed(2);
     get("temperature-value").textContent = get("temperature").value;
@@ -110,7 +112,7 @@ const Page = (() => {
   function buttons(x) {
     const chosen = Number(get("node").value), { labels, potential } = scene();
     get("field").querySelectorAll(".node").forEach((node, i) => {
-      const pressed = get("signal").value === "one" && i === chosen;
+      const pressed = single() && i === chosen;
       const phi = potential[Number(get("direction").value) - 1][i];
       const told = `${labels[i]}, potential ${Draw.number(phi)}, signal ${Draw.number(x[i])}`;
       const attributes = { role: "button", tabindex: i === chosen ? 0 : -1, "aria-pressed": pressed, "aria-label": told };
@@ -147,7 +149,7 @@ const Page = (() => {
 
   function pick(i) {
     if (bare()) return;
-    get("signal").value = "one";
+    get("signal").selectedIndex = 0;
     get("node").value = String(i);
     draw();
     get("field").querySelector(`[data-node="${i}"]`).focus();
