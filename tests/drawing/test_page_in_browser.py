@@ -267,6 +267,36 @@ def test_names_beside_the_matrix_are_whole_or_end_in_dots(browser: Any, tmp_path
     assert browser.execute_script(cut) == 0
 
 
+def test_rounding_is_no_result(browser: Any, tmp_path: Path) -> None:
+    open_scene(browser, read_scene("C12C3C4C1C5C2C3C45"), tmp_path)
+    for control, value in (("operator", "derivative"), ("signal", "degree")):
+        browser.execute_script(SET, control, value)
+    assert browser.execute_script("return Page.state().result") == [0] * 8  # the degree is the same everywhere
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1.0, -0.25, 0.004], ["1.00", "\u22120.25", "0"]),
+        ([12345678.9, -98765.4, 0.0], ["1.23e7", "\u22129.88e4", "0"]),
+        ([1234.5, -3.0, 0.25], ["1235", "\u22123", "0"]),
+        ([0.0004, -0.00025, 1e-7], ["4.00e\u22124", "\u22122.50e\u22124", "0"]),
+        ([0.06, -0.0123, 0.0], ["0.060", "\u22120.012", "0"]),
+    ],
+)
+def test_numbers_of_any_size_are_told_and_fit(
+    browser: Any, tmp_path: Path, values: list[float], shown: list[str]
+) -> None:
+    open_scene(browser, path_scene(("a", "b", "c"), heat=values), tmp_path)
+    browser.execute_script(SET, "signal", "heat")
+    written = "return [...document.querySelectorAll('#before .node')].map((node) => node.children[2].textContent)"
+    assert browser.execute_script(written) == shown
+    table = "return [...document.querySelectorAll('#nodes tr')].map((row) => row.children[3].textContent)"
+    assert browser.execute_script(table) == shown
+    wide = "return [...document.querySelectorAll('#before .node')].map((node) => node.children[2].getBBox().width)"
+    assert max(browser.execute_script(wide)) < 36
+
+
 def test_a_signal_may_be_called_one(browser: Any, tmp_path: Path) -> None:
     open_scene(browser, path_scene(("a", "b", "c"), one=[3.0, 4.0, 5.0]), tmp_path)
     choose = """const list = document.getElementById('signal');

@@ -122,7 +122,9 @@ const Field = (() => {
 
   function apply(graph, weights, signal, absolute) {
     const summed = sumToTarget(graph, weights.edge.map((weight, e) => weight * signal[graph.source[e]]));
-    const result = summed.map((value, i) => value + weights.self[i] * signal[i]);
+    const noise = 1e-12 * largest(signal); // rounding, which colours would show as if it were the result
+    const result = summed.map((value, i) => value + weights.self[i] * signal[i])
+      .map((value) => (Math.abs(value) <= noise ? 0 : value));
     return absolute ? result.map(Math.abs) : result;
   }
 

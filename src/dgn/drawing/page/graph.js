@@ -11,7 +11,13 @@ const Draw = (() => {
     return element;
   }
 
-  const number = (value) => (Math.abs(value) < 0.005 ? "0" : value.toFixed(2).replace("-", "\u2212"));
+  // A number among others, the largest of which says how many decimals there are: two for weights and potentials.
+  function number(value, most = 1) {
+    const decimals = most >= 1000 ? 0 : most >= 0.1 ? 2 : 3;
+    const fixed = most >= 0.01 && most < 1e5;
+    if (Math.abs(value) < (fixed ? 0.5 * 10 ** -decimals : 0.005 * most)) return "0";
+    return (fixed ? value.toFixed(decimals) : value.toExponential(2).replace("+", "")).replaceAll("-", "\u2212");
+  }
 
   // A colour between brown (-1), neutral (0) and violet (1); the theme says which.
   function tint(share) {
@@ -88,15 +94,17 @@ const Draw = (() => {
     return group;
   }
 
-  function node(graph, place, i, value, share, shown) {
+  function node(graph, place, i, shown, share, numbers) {
     const [x, y] = place[i];
     const size = Math.min(12, 50 / Math.max(graph.labels[i].length, 2));
     const group = make("g", { class: "node", "data-node": i },
       make("circle", { cx: x, cy: y, r: RADIUS, fill: tint(share) }),
-      make("text", { x, y: shown ? y - 5 : y, fill: ink(share), "font-size": shown ? Math.min(size, 10.5) : size },
+      make("text", { x, y: numbers ? y - 5 : y, fill: ink(share), "font-size": numbers ? Math.min(size, 10.5) : size },
         graph.labels[i]));
-    if (shown) group.append(make("text", { x, y: y + 6.5, fill: ink(share), "font-size": 9.5 }, shown));
-    group.append(make("title", {}, `${graph.labels[i]}: ${number(value)}`));
+    if (numbers) {
+      group.append(make("text", { x, y: y + 6.5, fill: ink(share), "font-size": Math.min(9.5, 52 / shown.length) }, shown));
+    }
+    group.append(make("title", {}, `${graph.labels[i]}: ${shown}`));
     return group;
   }
 
@@ -112,7 +120,7 @@ const Draw = (() => {
       });
     }
     values.forEach((value, i) => {
-      layer.push(node(scene, place, i, value, value / most, numbers ? number(value) : ""));
+      layer.push(node(scene, place, i, number(value, most), value / most, numbers));
     });
     svg.replaceChildren(...layer);
     fit(svg, place);
@@ -147,5 +155,5 @@ const Draw = (() => {
     size(svg, Math.min(room + n * cell, 900) * 0.62, Math.max((room + n * cell) * 1.1, 160), 1);
   }
 
-  return { graph, matrix, number, MOST_NUMBERS };
+  return { bound, graph, matrix, number, MOST_NUMBERS };
 })();

@@ -82,8 +82,9 @@ const Page = (() => {
   function tables(found, x) {
     const { labels, potential, source, target } = scene(), show = Draw.number;
     const phi = potential[Number(get("direction").value) - 1];
+    const [mostPhi, mostX, mostResult] = [phi, x, found.result].map(Draw.bound);
     get("nodes").replaceChildren(...labels.map((label, i) =>
-      row([label, show(phi[i]), show(found.self[i]), show(x[i]), show(found.result[i])])));
+      row([label, show(phi[i], mostPhi), show(found.self[i]), show(x[i], mostX), show(found.result[i], mostResult)])));
     get("edges").replaceChildren(...source.map((j, e) =>
       row([`${labels[target[e]]} reads ${labels[j]}`, show(found.field[e]), show(found.edge[e])])));
   }
@@ -96,7 +97,8 @@ const Page = (() => {
     get("summary").textContent = `${name}: no two ${word}s are joined, so there is no direction, no field and no weight.`;
   }
 
-  const range = (values) => `${Draw.number(Math.min(...values))} to ${Draw.number(Math.max(...values))}`;
+  const range = (values) =>
+    [Math.min(...values), Math.max(...values)].map((value) => Draw.number(value, Draw.bound(values))).join(" to ");
 
   function summary(found, x) {
     const { name, labels, notes, source, target } = scene();
@@ -111,10 +113,11 @@ const Page = (() => {
   // Nodes of the first drawing are buttons behind one stop of the Tab key.
   function buttons(x) {
     const chosen = Number(get("node").value), { labels, potential } = scene();
+    const phi = potential[Number(get("direction").value) - 1];
+    const [mostPhi, mostX] = [phi, x].map(Draw.bound);
     get("field").querySelectorAll(".node").forEach((node, i) => {
       const pressed = single() && i === chosen;
-      const phi = potential[Number(get("direction").value) - 1][i];
-      const told = `${labels[i]}, potential ${Draw.number(phi)}, signal ${Draw.number(x[i])}`;
+      const told = `${labels[i]}, potential ${Draw.number(phi[i], mostPhi)}, signal ${Draw.number(x[i], mostX)}`;
       const attributes = { role: "button", tabindex: i === chosen ? 0 : -1, "aria-pressed": pressed, "aria-label": told };
       Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
     });
