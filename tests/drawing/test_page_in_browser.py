@@ -304,3 +304,31 @@ def test_a_signal_may_be_called_one(browser: Any, tmp_path: Path) -> None:
     list.dispatchEvent(new Event('input', { bubbles: true }));
     return Page.state().signal"""
     assert browser.execute_script(choose) == [3, 4, 5]
+
+
+CONTRAST = """const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+const light = (color) => {
+  canvas.fillStyle = color;
+  canvas.fillRect(0, 0, 1, 1);
+  const linear = [...canvas.getImageData(0, 0, 1, 1).data].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.05 + 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+};
+return [...document.querySelectorAll('#before .node')].map((node) => {
+  const [one, other] = [node.children[0], node.children[1]].map((part) => light(getComputedStyle(part).fill));
+  return Math.max(one, other) / Math.min(one, other);
+});"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_names_are_read_on_every_colour(browser: Any, tmp_path: Path, theme: str) -> None:
+    values = np.linspace(-1, 1, 41)
+    ends = torch.stack([torch.arange(40), torch.arange(1, 41)])
+    place = np.stack([np.arange(41.0), np.zeros(41)], axis=1)
+    scene = Scene("row", ends, place, tuple(map(str, range(41))), {"heat": torch.from_numpy(values)})
+    open_scene(browser, scene, tmp_path)
+    browser.execute_script(SET, "signal", "heat")
+    browser.execute_script(SET, "theme", theme)
+    found = browser.execute_script(CONTRAST)
+    assert len(found) == 41
+    assert min(found) > 3.6

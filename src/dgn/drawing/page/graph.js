@@ -25,7 +25,11 @@ const Draw = (() => {
     return `color-mix(in oklab, var(--${share < 0 ? "negative" : "positive"}) ${part}%, var(--neutral))`;
   }
 
-  const ink = (share) => (Math.abs(share) > 0.5 ? "var(--on-strong)" : "var(--ink)");
+  // Text on a tint; on middle browns the theme says which is read.
+  function ink(share) {
+    if (share >= -0.55 && share <= 0.6) return "var(--ink)";
+    return share > 0 || share < -0.87 ? "var(--on-strong)" : "var(--on-brown)";
+  }
   const bound = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
   function places(graph) {
