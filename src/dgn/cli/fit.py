@@ -93,7 +93,9 @@ def train(console: Console, data: "TableData", parts: "Split", options: "FitOpti
         with display:
             return fit_table(data, parts, options, out / TRAINING, display.update, display.say)
     except KeyboardInterrupt:
-        console.print(f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True)
+        console.print(
+            f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True, markup=False
+        )
         raise typer.Exit(STOPPED) from None
 
 

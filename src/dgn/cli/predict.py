@@ -60,8 +60,10 @@ def command(
         found = predict_table(loaded, opened, out, options, advance)
     console = make_console()
     if found.smiles not in (smiles, loaded.smiles):
-        console.print(f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here", highlight=False)
-    console.print(f"{count(found.rows)} in {out}", highlight=False, soft_wrap=True)
+        console.print(
+            f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here", highlight=False, markup=False
+        )
+    console.print(f"{count(found.rows)} in {out}", highlight=False, soft_wrap=True, markup=False)
     if found.unreadable:
         shown = ", ".join(map(str, found.lines)) + (", ..." if found.unreadable > len(found.lines) else "")
         console.print(

@@ -102,7 +102,9 @@ def run_cells(
         draw_summary(out / name)
     _print_tables(console, experiments, finished)
     say_conditions(console, [run for runs in finished.values() for run in runs])
-    console.print(f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}")
+    console.print(
+        f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}", markup=False
+    )
     return code
 
 
@@ -187,7 +189,12 @@ def _say_score(console: Console, runs: Sequence["FinishedRun"], seconds: float) 
 
     experiment = runs[0].experiment
     paper = "" if experiment.published is None else f" (paper {published_score(experiment)})"
-    console.print(f"{experiment.name}: {summarize(runs)}{paper}, {as_time(seconds)}", soft_wrap=True, highlight=False)
+    console.print(
+        f"{experiment.name}: {summarize(runs)}{paper}, {as_time(seconds)}",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
+    )
 
 
 def _print_tables(

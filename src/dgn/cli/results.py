@@ -40,9 +40,9 @@ def command(
         raise ValueError("--name: expected together with --collect, got it alone; name the runs to collect")
     if collect is not None:
         for path in collect_results(collect, source, name, overwrite):
-            console.print(f"{path}", highlight=False, soft_wrap=True)
+            console.print(f"{path}", highlight=False, soft_wrap=True, markup=False)
     for path in write_pages(source, page, readme):
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
 
 
 def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:

@@ -75,7 +75,7 @@ def say_resumed(
     begun = [seed for seed in missing if seed_folder(out, seed).exists()]
     parts = [("finished", done), ("resuming", begun), ("new", [seed for seed in missing if seed not in begun])]
     told = "; ".join(f"{word}: seed {', '.join(map(str, seeds))}" for word, seeds in parts if seeds)
-    console.print(f"{experiment.name} in {out}: {told}", soft_wrap=True, highlight=False)
+    console.print(f"{experiment.name} in {out}: {told}", soft_wrap=True, highlight=False, markup=False)
 
 
 def train_seeds(
@@ -104,7 +104,9 @@ def train_seeds(
         with display:
             results = train(experiment, benchmark, seeds, out, device, hear, on_resume=display.say)
     except KeyboardInterrupt:
-        console.print(f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True)
+        console.print(
+            f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True, markup=False
+        )
         raise typer.Exit(STOPPED) from None
     except TrainingError as problem:
         for result in problem.results:
@@ -141,7 +143,9 @@ def report_seeds(console: Console, out: Path, runs: Sequence["FinishedRun"]) -> 
 
     print_table(console, seeds_table(runs))
     say_conditions(console, runs)
-    console.print(f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed", soft_wrap=True)
+    console.print(
+        f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed", soft_wrap=True, markup=False
+    )
 
 
 def say_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
@@ -149,10 +153,10 @@ def say_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
     from dgn.reports.scores import changed_settings
 
     for note in sorted({run.data for run in runs if run.data}):
-        console.print(f"data: {note}", highlight=False)
+        console.print(f"data: {note}", highlight=False, markup=False)
     changed = sorted({key for run in runs for key in changed_settings(run.experiment)})
     if changed:
-        console.print(f"not as published: {', '.join(changed)}", soft_wrap=True, highlight=False)
+        console.print(f"not as published: {', '.join(changed)}", soft_wrap=True, highlight=False, markup=False)
 
 
 def read_seeds(text: str | None) -> list[int] | None:

@@ -83,7 +83,7 @@ def workers(console: Console, folder: Path, processes: int) -> Iterator[Workers]
         pool.threads.shutdown(wait=False, cancel_futures=True)
         theirs.close()  # before the pool waits for what is under way
         if isinstance(reason, KeyboardInterrupt):
-            console.print(f"Stopped. The same command goes on in {folder}.", soft_wrap=True)
+            console.print(f"Stopped. The same command goes on in {folder}.", soft_wrap=True, markup=False)
             raise typer.Exit(STOPPED) from None
         raise
     finally:
