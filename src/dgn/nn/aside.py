@@ -46,15 +46,20 @@ def on(side: "torch.cuda.Stream | None", *inputs: Tensor) -> Iterator[None]:
 class Beside:
     """A gradient that is gathered on the side stream, if there is one, and handed over at the end.
 
-    Its parts are products ``left @ right``, summed up at the end.
+    Its parts are products ``left @ right``, summed up at the end. Those of a way back that nobody asked for this
+    gradient stay behind, and do not enter the next one.
     """
 
     def __init__(self) -> None:
         self.side = current_side()
         self.parts: list[tuple[Tensor, Tensor]] = []
+        self.way_back = -1
 
     def add(self, left: Tensor, right: Tensor) -> None:
         """Add a part ``left @ right``; ``left`` [R, C] was made on the side, ``right`` [C, D] long ago."""
+        current = torch._C._current_graph_task_id()
+        if current != self.way_back:
+            self.parts, self.way_back = [], current
         self.parts.append((left, right))
 
     def join(self, *outputs: Tensor | None) -> None:
