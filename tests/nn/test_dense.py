@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dgn.nn import dense
 from dgn.nn.aside import aside, current_side
 from dgn.nn.dense import (
     PARTS,
@@ -110,6 +111,14 @@ def test_the_layer_is_pytorchs(rows, bias, device):
         layer(x).square().sum().backward()
     torch.testing.assert_close(ours(x), theirs(x))
     torch.testing.assert_close([p.grad for p in ours.parameters()], [p.grad for p in theirs.parameters()])
+
+
+@pytest.mark.parametrize("shape", [(5,), (10, 5), (10, 3, 5), (2, 3, 4, 5)])
+def test_the_layer_takes_any_number_of_dimensions(shape, monkeypatch):
+    monkeypatch.setattr(dense, "is_plain", lambda x, _: x.dim() in (2, 3))  # as on a GPU
+    layer, x = Linear(5, 4).double(), draw(*shape)
+    ours = gradients(lambda x, *_: layer(x), x, layer.weight, layer.bias)
+    torch.testing.assert_close(ours, gradients(nn.functional.linear, x, layer.weight, layer.bias))
 
 
 def test_a_side_is_noted_while_it_lasts():
