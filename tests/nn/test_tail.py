@@ -73,6 +73,30 @@ def test_the_kernels_equal_the_definition(rows, towers, scalers, parts):
         )
 
 
+APART = {  # one number for each of 30 rows, none behind the one before it in memory
+    "columns": lambda part: torch.stack([part, part + 1], dim=1)[:, :1],
+    "one for all": lambda part: part[:1, None],
+    "expanded": lambda part: part[:1, None].expand(30, 1),
+}
+
+
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("kind", APART)
+def test_size_factors_that_lie_apart_equal_the_definition(kind):
+    generator = torch.Generator().manual_seed(0)
+    y, size, real = (torch.randn(shape, generator=generator).to(DEVICE) for shape in ((30, 1, 1, 6), (30,), (30,)))
+    size, real = APART[kind](size.abs()), APART[kind]((real > -0.5).float())
+    found = []
+    for function in (finish_fused, finish):
+        norm = BatchNorm(6).to(DEVICE)
+        norm.plain = True
+        products = Products(y, None, None, y.new_zeros(1, 6))
+        out = function(products, norm, Dropout(0.0), size, real.expand(30, 1), None, True)
+        found.append([out * real, norm.running_mean, norm.running_var])
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES))
+    check_in_interpreter(__file__, "definition", len(CASES) + len(APART))

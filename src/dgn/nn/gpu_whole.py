@@ -80,7 +80,7 @@ def run_layer(
         None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
         conv.derivative == "authors",
         residual,
-        end_of_layer(norm, size, real, relu, kept, dropout.p),
+        end_of_layer(x.size(0), norm, size, real, relu, kept, dropout.p),
         beside,
     )
     return whole_layer(x, _maps(conv, norm), token, setting)

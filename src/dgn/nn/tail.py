@@ -66,7 +66,8 @@ def finish_fused(
     from dgn.nn.tail_function import Finish
 
     every, own, scale, bias = products
-    end = end_of_layer(norm, size, real, relu, draw_mask(every.size(0), norm, dropout), dropout.p)
+    rows = every.size(0)
+    end = end_of_layer(rows, norm, size, real, relu, draw_mask(rows, norm, dropout), dropout.p)
     out: Tensor = Finish.apply(every, own, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
     return out
 
@@ -80,10 +81,12 @@ def draw_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
 
 
 def end_of_layer(
-    norm: BatchNorm, size: Tensor | None, real: Tensor | None, relu: bool, kept: Tensor | None, p: float
+    rows: int, norm: BatchNorm, size: Tensor | None, real: Tensor | None, relu: bool, kept: Tensor | None, p: float
 ) -> Any:
     """What the kernels are told of the end of a layer."""
     from dgn.nn.tail_function import End, Running
 
+    # Kernels read one number for each row, and each behind the one before.
+    size, real = (None if part is None else part.expand(rows, 1).contiguous() for part in (size, real))
     statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
     return End(size, real, kept, 1 / (1 - p), relu, Running(*statistics))
