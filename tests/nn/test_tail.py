@@ -97,6 +97,17 @@ def test_size_factors_that_lie_apart_equal_the_definition(kind):
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.gpu
+@somewhere
+def test_where_no_row_counts_running_statistics_stay_by_definition():
+    norm = BatchNorm(6).to(DEVICE)
+    products = Products(torch.ones(30, 1, 1, 6, device=DEVICE), None, None, torch.zeros(1, 6, device=DEVICE))
+    out = finish_fused(products, norm, Dropout(0.0), None, torch.zeros(30, 1, device=DEVICE), None, True)
+    assert out.isfinite().all()
+    assert not norm.running_mean.any()
+    assert (norm.running_var == 1).all()
+
+
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES) + len(APART))
+    check_in_interpreter(__file__, "definition", len(CASES) + len(APART) + 1)

@@ -75,13 +75,14 @@ def find_statistics(
     block_mean, block_spread, block_count, running_mean, running_var, tracked, mean_out, inverse_out, total_out,
     num_channels, num_blocks, eps, momentum, BLOCK_B: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Mean and inverse deviation of all rows from those of blocks; the running ones move along."""
+    """Mean and inverse deviation of all rows from those of blocks; the running ones move along if any row counts."""
     columns = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = columns < num_channels
     blocks = tl.arange(0, BLOCK_B)
     known = (blocks < num_blocks)[:, None] & inside[None, :]
     counts = tl.load(block_count + blocks, mask=blocks < num_blocks, other=0.0)
-    total = tl.maximum(tl.sum(counts), 1.0)
+    found = tl.sum(counts)
+    total = tl.maximum(found, 1.0)
     means = load_rows(block_mean, blocks, columns, known, num_channels)
     mean = tl.sum(means * counts[:, None], axis=0) / total
     far = means - mean[None, :]
@@ -91,8 +92,9 @@ def find_statistics(
     tl.store(inverse_out + columns, 1.0 / tl.sqrt(variance + eps), mask=inside)
     old_mean, old_var = load_channels(running_mean, columns, inside), load_channels(running_var, columns, inside)
     unbiased = variance * (total / tl.maximum(total - 1.0, 1.0))
-    tl.store(running_mean + columns, old_mean + momentum * (mean - old_mean), mask=inside)
-    tl.store(running_var + columns, old_var + momentum * (unbiased - old_var), mask=inside)
+    moved = momentum * tl.minimum(found, 1.0)
+    tl.store(running_mean + columns, old_mean + moved * (mean - old_mean), mask=inside)
+    tl.store(running_var + columns, old_var + moved * (unbiased - old_var), mask=inside)
     if tl.program_id(0) == 0:
         tl.store(total_out, total)
         tl.store(tracked, tl.load(tracked) + 1)
