@@ -21,6 +21,12 @@ def linear(x, weight, bias, inner, columns, num_inner, num_columns, PRECISION: t
 
 
 @triton.jit
+def rectify(x):
+    """The ReLU; NaN stays, which a maximum would turn into 0."""
+    return tl.where(x < 0.0, 0.0, x)
+
+
+@triton.jit
 def head_forward(
     x, weight1, bias1, weight2, bias2, weight3, bias3, hidden1, hidden2, out, num_rows, width0, width1, width2, width3,
     PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK1: tl.constexpr, BLOCK2: tl.constexpr, BLOCK3: tl.constexpr,
@@ -30,9 +36,9 @@ def head_forward(
     offset = tl.load(bias1 + c1, mask=c1 < width1, other=0.0)
     second = tl.zeros([BLOCK_N, BLOCK1], tl.float32) + offset[None, :]
     second = add_product(second, x, weight1, rows, c1, num_rows, width1, width0, width0, 1, width0, PRECISION, 16)
-    second = tl.maximum(second, 0.0)
+    second = rectify(second)
     store_tile(hidden1, second, rows, c1, num_rows, width1)
-    third = tl.maximum(linear(second, weight2, bias2, c1, c2, width1, width2, PRECISION), 0.0)
+    third = rectify(linear(second, weight2, bias2, c1, c2, width1, width2, PRECISION))
     store_tile(hidden2, third, rows, c2, num_rows, width2)
     store_tile(out, linear(third, weight3, bias3, c2, c3, width2, width3, PRECISION), rows, c3, num_rows, width3)
 

@@ -117,7 +117,7 @@ def normalize_rows(
         mask = (rows < num_rows)[:, None] & inside[None, :]
         value = load_rows(y, rows, columns, mask, num_channels) * factor[None, :] + shift[None, :]
         if RELU:
-            value = tl.maximum(value, 0.0)
+            value = tl.where(value < 0.0, 0.0, value)  # NaN stays
         if HAS_RESIDUAL:
             value += load_rows(residual, rows, columns, mask, num_channels)
         if HAS_KEPT:
