@@ -163,7 +163,9 @@ def test_a_message_module_of_the_wrong_width_is_refused():
         conv(message=nn.Linear(8, 5))(x, EDGES, field)
 
 
-def test_a_sorted_table_does_not_serve_a_message_module():
-    table = EdgeTable(random(2, 2), torch.zeros(E).long()).sort(dgn.as_graph(EDGES, N))
-    with pytest.raises(ValueError, match="as it was before EdgeTable"):
-        conv(message=nn.Linear(10, 4), edge_dim=2)(x, EDGES, field, table)
+def test_a_message_module_reads_tables_sorted_or_not():
+    layer, edge_index = conv(message=nn.Linear(10, 4), edge_dim=2), EDGES[:, torch.randperm(E)]
+    table = EdgeTable(random(3, 2), torch.arange(E) % 3)
+    expected = layer(x, edge_index, field, table.table[table.row])
+    for given in (table, table.sort(dgn.as_graph(edge_index, N))):
+        torch.testing.assert_close(layer(x, edge_index, field, given), expected)

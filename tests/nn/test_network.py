@@ -248,6 +248,18 @@ def test_graphs_without_edges_can_be_learned_where_no_scaler_looks_at_degrees():
     assert net(single[0]).isfinite().all()
 
 
+def test_a_message_module_is_given_encoded_categories_of_edges():
+    torch.manual_seed(0)
+    module, (edge_index, nodes) = nn.Sequential(nn.Linear(2 * 6 + 3, 6), nn.Tanh()), complete(4)
+    net = DGN(2, 6, aggregators=["mean", "dx1"], num_layers=2, message=module, edge_dim=3,
+              edge_encoder=CategoryEncoder((4,), 3)).eval()  # fmt: skip
+    edge_index, kinds = edge_index[:, torch.randperm(12)], torch.arange(12) % 4
+    x, field = torch.randn(nodes, 2), torch.randn(12, 1)
+    out = net(x, edge_index, field, kinds)
+    encoder, net.edge_encoder = net.edge_encoder, None
+    torch.testing.assert_close(out, net(x, edge_index, field, encoder(kinds)))
+
+
 def test_data_without_features_are_refused():
     with pytest.raises(ValueError, match=r"data: expected node features in 'x', got Data\(.*; set data.x"):
         DGN(3, 8)(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))

@@ -180,12 +180,10 @@ class DGNConv(nn.Module):
         """Messages of any module, built edge by edge."""
         assert self.message is not None
         if isinstance(edge_attr, EdgeTable):
-            if edge_attr.sorted_by_target:
-                raise ValueError(
-                    "edge_attr: expected rows in the order of edge_index for a message module, got them sorted by "
-                    "target; pass the table as it was before EdgeTable.sort"
-                )
-            edge_attr = edge_attr.table[edge_attr.row]
+            table, row = edge_attr.table, edge_attr.row
+            if edge_attr.sorted_by_target:  # a module is given edges in the order of edge_index
+                row = torch.empty_like(row).index_copy(0, graph.by_target.order.long(), row)
+            edge_attr = take_rows(table, row)
         edges = [] if edge_attr is None else [edge_attr]
         ends = take_rows(x, graph.source), take_rows(x, graph.target)
         built = self.message(torch.cat([*ends, *edges], dim=1))
