@@ -58,6 +58,13 @@ def test_one_function_is_its_parts(scalers, derivative, edges):
         )
 
 
+def test_a_graph_without_nodes():
+    graph = dgn.as_graph(torch.zeros(2, 0).long(), 0)
+    found = run(make(THREE, "paper", "cpu", edge_dim=None), graph, None)
+    assert found.pop("out").shape == (0, 7)
+    assert not any(gradient.any() for gradient in found.values())
+
+
 def test_gradcheck():
     graph = ring_with_leaves(64)
     conv = make(THREE, "authors", "cpu", ["mean", "dx1", "max"], None, 2)

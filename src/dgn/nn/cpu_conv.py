@@ -68,8 +68,8 @@ def convolve(x: Tensor, linear: LinearMaps, setting: Setting) -> Tensor:
 
 
 def is_whole(x: Tensor, backend: Backend, graph: Graph, weights: Weights) -> bool:
-    """Whether :func:`convolve` applies: eagerly, on the CPU with Numba, for a field that is not learned."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+    """Whether :func:`convolve` applies: eagerly, on the CPU with Numba, to some nodes, for a field not learned."""
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or len(x) == 0:
         return False
     learned = torch.is_grad_enabled() and any(part.requires_grad for part in weights)
     return not learned and find_spec("numba") is not None and choose(backend, Messages(x), graph) == "cpu"
