@@ -14,7 +14,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from dgn.aggregation import gpu_backward, gpu_forward, make_plan
-from dgn.graph.sums import sum_segments, sum_times
+from dgn.graph.sums import sum_kinds, sum_segments, sum_times
 
 NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", "dx2"]
 POINTERS = {
@@ -22,17 +22,22 @@ POINTERS = {
     "at_max": "*i32", "at_min": "*i32", "sign": "*i8", "weight": "*fp32", "self_weight": "*fp32", "average": "*fp32",
     "num_channels": "i32", "out_stride": "i32", "target_grad_stride": "i32", "extra": "*fp32",
     "source_stride": "i32", "target_stride": "i32", "node_stride": "i32", "last": "*i64", "step": "i32",
+    "kind": "*i64", "kinds": "i32", "num_rows": "i32",
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not hasattr(gpu_forward.aggregate_nodes, "fn"), reason="Triton is interpreting")
 
 
-def compiled_size(kernel: Any, dtype: str, constants: dict[str, Any]) -> int:
+def compile_kernel(kernel: Any, dtype: str, constants: dict[str, Any]) -> Any:
     names = list(inspect.signature(kernel.fn).parameters)
     constants = {name: value for name, value in constants.items() if name in names}
     signature = {name: "constexpr" if name in constants else POINTERS.get(name, f"*{dtype}") for name in names}
     source = ASTSource(kernel, signature=signature, constexprs=constants)
-    return len(triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1}).asm["ptx"])
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1}).asm
+
+
+def compiled_size(kernel: Any, dtype: str, constants: dict[str, Any]) -> int:
+    return len(compile_kernel(kernel, dtype, constants)["ptx"])
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16", "fp64"])
@@ -57,3 +62,13 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
 def test_weighted_sums_compile(weights: int) -> None:
     constants = {"ACC": tl.float32, "WEIGHTS": weights, "BLOCK_N": 32, "BLOCK_C": 64}
     assert compiled_size(sum_times, "fp32", constants) > 0
+
+
+@pytest.mark.parametrize(("dtype", "acc", "dot"), [("fp32", tl.float32, True), ("fp64", tl.float64, False)])
+def test_sums_by_kind_count_beyond_32_bits(dtype: str, acc: Any, dot: bool) -> None:
+    constants = {"ACC": acc, "HAS_PLACE": True, "HAS_LAST": True, "DOT": dot, "KINDS": 32, "BLOCK_N": 64, "BLOCK_C": 64}
+    code = compile_kernel(sum_kinds, dtype, constants)["ttir"]
+    products = [line for line in code.splitlines() if "arith.muli" in line]
+    assert len(products) > 3
+    narrow = [line for line in products if "i64" not in line.split(" : ")[1]]
+    assert ["channels" in line for line in narrow] == [True]  # the first channel of a block, and no place in memory

@@ -52,7 +52,7 @@ def sum_kinds(values, place, kind, last, out, num_rows, num_channels, kinds, ACC
               HAS_PLACE: tl.constexpr, HAS_LAST: tl.constexpr, DOT: tl.constexpr, KINDS: tl.constexpr,
               BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each block of r apart."""
-    block = tl.program_id(0)
+    block = tl.program_id(0).to(tl.int64)  # there are half as many sums as numbers in values, where kinds are 32
     rows = block * BLOCK_N + tl.arange(0, BLOCK_N)
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channels < num_channels
