@@ -230,6 +230,16 @@ def test_a_derivative_of_edge_messages_alone_is_refused(kernel, make_case):
         case.run(kernel.backend)
 
 
+@pytest.mark.parametrize("row", [-1, 3])
+def test_rows_that_a_table_has_not_are_refused(kernel, row):
+    if str(kernel.device) != "cpu":
+        pytest.skip("on a GPU it would wait for all work before")
+    graph, plan, table = dgn.as_graph(path(3)[0]), make_plan(["sum"]), torch.ones(3, 16)
+    messages = Messages(table=table, row=torch.tensor([0, 1, 2, row]))
+    with pytest.raises(ValueError, match=f"row: expected rows of the table, 0 to 2, got {min(row, 0)} to"):
+        aggregate(plan, messages, plan.compute_weights(None, graph), graph, kernel.backend)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
