@@ -43,6 +43,12 @@ def test_gradients_pass_where_values_pass():
     torch.testing.assert_close(x.grad, (out != 0) / 0.7)
 
 
+def test_a_share_of_everything_keeps_nothing():
+    dropout = Dropout(1.0)
+    for dropout.generator in (None, torch.Generator().manual_seed(0)):
+        assert torch.equal(dropout(torch.ones(3, 5)), torch.zeros(3, 5))
+
+
 def test_without_a_generator_it_is_pytorchs():
     torch.manual_seed(0)
     ours = Dropout(0.3)(X)

@@ -108,6 +108,13 @@ def test_where_no_row_counts_running_statistics_stay_by_definition():
     assert (norm.running_var == 1).all()
 
 
+@pytest.mark.gpu
+@somewhere
+def test_a_share_of_everything_keeps_nothing_by_definition():
+    products = Products(torch.ones(30, 1, 1, 6, device=DEVICE), None, None, torch.ones(1, 6, device=DEVICE))
+    assert not finish_fused(products, BatchNorm(6).to(DEVICE), Dropout(1.0), None, None, None, True).any()
+
+
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES) + len(APART) + 1)
+    check_in_interpreter(__file__, "definition", len(CASES) + len(APART) + 2)

@@ -18,9 +18,9 @@ class Dropout(nn.Dropout):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class
         if not self.training or self.p == 0:
             return input
-        if self.generator is None:
+        if self.generator is None or self.p == 1:  # where nothing is kept, nothing is drawn
             return super().forward(input)
-        if input.device.type == "cpu" and self.p < 1:
+        if input.device.type == "cpu":
             return input * (draw_kept(input.shape, self.p, self.generator).to(input.dtype) / (1 - self.p))
         kept = torch.empty_like(input).bernoulli_(1 - self.p, generator=self.generator)
         return input * kept / (1 - self.p)

@@ -89,4 +89,4 @@ def end_of_layer(
     # Kernels read one number for each row, and each behind the one before.
     size, real = (None if part is None else part.expand(rows, 1).contiguous() for part in (size, real))
     statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
-    return End(size, real, kept, 1 / (1 - p), relu, Running(*statistics))
+    return End(size, real, kept, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))
