@@ -9,11 +9,13 @@ from dgn.nn.linear import PieceLinear
 
 
 def reset(modules: Iterable[nn.Module | None]) -> None:
-    """Reset the parameters of each module that has any."""
+    """Reset the parameters of each module, or of its parts where it does not say how."""
     for module in modules:
         again: Callable[[], None] | None = getattr(module, "reset_parameters", None)
         if again is not None:
             again()
+        elif module is not None:
+            reset(module.children())
 
 
 def initialize_as_authors(module: nn.Module) -> None:
@@ -23,4 +25,5 @@ def initialize_as_authors(module: nn.Module) -> None:
             part.initialize(math.sqrt(6 / (part.in_channels + part.out_channels)) / part.in_channels, 0.0)
         elif isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight, gain=1 / part.in_features)
-            nn.init.zeros_(part.bias)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
