@@ -204,7 +204,7 @@ def _solve(
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
     largest = _largest_dense(count)
-    values, vectors = _solve_small(matrix, symmetric, label, sizes, largest, count, bool(normalization))
+    values, vectors = _solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization))
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
         unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
@@ -217,6 +217,7 @@ def _solve(
 def _solve_small(
     matrix: csr_array,
     symmetric: csr_array,
+    trivial: NDArray[np.float64],
     label: NDArray[np.int64],
     sizes: NDArray[np.int64],
     largest: int,
@@ -230,7 +231,7 @@ def _solve_small(
 
         return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
     values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
-    for found in solve_dense(symmetric, label, largest, count):
+    for found in solve_dense(symmetric, trivial, label, largest, count):
         _store(found, values, vectors)
     return values, vectors
 
