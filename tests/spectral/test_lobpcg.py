@@ -154,6 +154,23 @@ def test_relabelling_relabels_the_result(normalization: str | None) -> None:
     torch.testing.assert_close(after.potential[name][inside], before.potential[inside], atol=1e-3 * scale, rtol=0)
 
 
+@every_normalization
+def test_rounding_decides_no_sign(normalization: str | None) -> None:
+    """Two copies of one graph, joined where they are alike: a mirror maps every second vector or so to its negative."""
+    half, n = collaboration(2400, 12000, seed=1)
+    edges = torch.cat([half, half + n, torch.stack([torch.arange(6), torch.arange(6) + n])], dim=1)
+    d = dgn.directions(edges, 2 * n, 4, normalization)
+    big = int(d.component.bincount().argmax())
+    inside = (d.component == big)[:n] & (d.component == big)[n:]
+    left, right = d.potential[:n][inside], d.potential[n:][inside]
+    odd = (left + right).norm(dim=0) < 1e-2 * left.norm(dim=0)
+    even = (left - right).norm(dim=0) < 1e-2 * left.norm(dim=0)
+    assert inside.sum() > 2100
+    assert (odd | even).all()
+    assert odd.sum() >= 2
+    assert torch.equal(d.sign_decided[big], even)
+
+
 THREADS = """
 import sys, torch, hashlib, dgn
 torch.set_num_threads(int(sys.argv[1]))
