@@ -240,3 +240,14 @@ def test_a_residual_that_is_too_large_is_refused(
         monkeypatch.setattr(f"dgn.spectral.sparse.{name}", value)
     with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* ask for fewer"):
         dgn.directions(build("path 400"))
+
+
+def test_a_component_that_falls_apart_is_refused_by_the_fallback(
+    build: Callable[[str], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dgn.spectral.sparse.RESTARTS", 0)
+    graph = build("path 400")
+    weight = torch.ones(graph.num_edges, dtype=torch.float64)
+    weight[graph.edge_index.sum(dim=0) == 401] = 1e-20
+    with pytest.raises(ValueError, match=r"^edge_weight: .* drop the edges of negligible weight"):
+        dgn.directions(graph, k=1, edge_weight=weight)
