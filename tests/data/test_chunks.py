@@ -1,12 +1,15 @@
 """Chunks: every graph once, cut by size alone, and a chunk that fails is solved in parts."""
 
+from importlib import import_module
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dgn
-from dgn.data import PackedGraphs
+from dgn.data import PackedGraphs, chunks
 from dgn.data.chunks import GRAPHS, MOST_NODES, NODES, ChunkDirections, Request, cut, solve, take
 from tests.data.conftest import random_graphs
 
@@ -72,6 +75,9 @@ def test_graphs_that_fail_are_named_and_the_rest_goes_on() -> None:
     failed = torch.isin(graphs.graph.batch, torch.tensor(bad))  # type: ignore[arg-type]
     assert torch.equal(found.potential[~failed], good.potential[~failed])
     assert not found.potential[failed].any()
+    assert (found.component[failed] == 0).all()
+    assert (found.components[bad] == 1).all()
+    assert found.components.sum() == len(found.eigenvalues) == len(found.gap) == len(found.repeated)
     assert int(found.components[bad[0]]) == 1
 
 
@@ -79,6 +85,34 @@ def test_no_graphs_cannot_fail_over_and_over() -> None:
     none = PackedGraphs.pack([]).with_values(edges={"edge_weight": torch.zeros(0, 1)})
     with pytest.raises(ValueError, match=r"edge_weight: expected shape \[0\], got \[0, 1\]"):
         solve(none, Request(1, edge_weight="edge_weight"))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_graph_that_fails_changes_no_basis_of_the_others(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The eigenvalues of cycles repeat, and the solver, which a chunk gets by its size, chooses the basis."""
+    pytest.importorskip("numba", reason="Numba is not installed")
+    monkeypatch.setattr(import_module("dgn.spectral.directions"), "DIRECT_NODES", 150)
+    graphs = PackedGraphs.pack([dgn.testing.cycle(size) for size in (20, 21, 20, 22, 23, 20, 24, 25)])
+    request = Request(2, None, "w") if weighted else Request(2)
+    good = solve(graphs.with_values(edges={"w": torch.ones(graphs.num_edges)}), request)
+    weight = torch.ones(graphs.num_edges)
+    if weighted:
+        weight[graphs.edge_pointer[3]] = torch.nan
+    else:
+        real, wrong = chunks.directions, graphs.edge_pointer[3:5].diff()
+
+        def break_down(graph: dgn.Graph, **asked: Any) -> dgn.Directions:
+            weight = asked["edge_weight"]
+            if (graph.batch.bincount() == 22).any() and (weight is None or not (weight == 0).sum() == wrong):
+                raise ArithmeticError("did not converge")
+            return real(graph, **asked)
+
+        monkeypatch.setattr(chunks, "directions", break_down)
+    found = solve(graphs.with_values(edges={"w": weight}), request)
+    others = graphs.graph.batch != 3
+    assert list(found.failures) == [3]
+    assert torch.equal(found.potential[others], good.potential[others])
+    assert not found.potential[~others].any()
 
 
 def test_joining_keeps_numbers() -> None:

@@ -120,6 +120,9 @@ def test_pyg_data_and_batch_bring_their_nodes_and_their_batch() -> None:
     assert two.batch is not None
     assert two.batch.tolist() == [0, 0, 0, 1, 1, 1]
     assert two.num_graphs == 2
+    assert as_graph(data, 3).num_nodes == 3
+    with pytest.raises(ValueError, match=r"^num_nodes: expected 3, as the Data has, got 4; set its own num_nodes"):
+        as_graph(data, 4)
 
 
 def test_no_nodes_in_a_batch_is_no_graph() -> None:

@@ -101,6 +101,21 @@ def test_sparse_equals_dense_where_one_weak_edge_joins_two_halves(
     assert_agree(dense, sparse)
 
 
+@every_normalization
+@pytest.mark.parametrize("bridge", [1e-2, 1e-6, 1e-10])
+def test_a_weak_edge_lets_no_constant_into_a_dense_vector(normalization: str | None, bridge: float) -> None:
+    edges, n = dgn.testing.complete(60)
+    edges = torch.cat([edges, edges + n, torch.tensor([[0], [n]])], dim=1)
+    weight = torch.ones(edges.size(1), dtype=torch.float64)
+    weight[-1] = bridge
+    name = torch.randperm(2 * n, generator=torch.Generator().manual_seed(0))
+    d = dgn.directions(name[edges], k=1, normalization=normalization, edge_weight=weight)
+    degree = dgn.laplacian(name[edges], edge_weight=weight).to_dense().diagonal()
+    trivial = {None: torch.ones_like(degree), "rw": degree, "sym": degree.sqrt()}[normalization]
+    assert abs(float(trivial @ d.potential[:, 0]) / float(trivial.norm())) < 1e-13
+    assert not d.sign_decided.any()  # the two halves are alike
+
+
 SPECTRA: dict[tuple[str, str | None], list[float]] = {
     ("cycle 1000", None): [2 - 2 * cos(2 * pi * j / 1000) for j in (1, 1, 2)],
     ("cycle 1000", "rw"): [1 - cos(2 * pi * j / 1000) for j in (1, 1, 2)],
@@ -225,3 +240,14 @@ def test_a_residual_that_is_too_large_is_refused(
         monkeypatch.setattr(f"dgn.spectral.sparse.{name}", value)
     with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* ask for fewer"):
         dgn.directions(build("path 400"))
+
+
+def test_a_component_that_falls_apart_is_refused_by_the_fallback(
+    build: Callable[[str], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dgn.spectral.sparse.RESTARTS", 0)
+    graph = build("path 400")
+    weight = torch.ones(graph.num_edges, dtype=torch.float64)
+    weight[graph.edge_index.sum(dim=0) == 401] = 1e-20
+    with pytest.raises(ValueError, match=r"^edge_weight: .* drop the edges of negligible weight"):
+        dgn.directions(graph, k=1, edge_weight=weight)

@@ -78,6 +78,12 @@ def test_heat_ends_in_proportion_to_degree(graph: Graph) -> None:
     torch.testing.assert_close(dgn.heat_kernel(graph, time=2000.0), end, **CLOSE)
 
 
+@pytest.mark.parametrize("graph", ["path 60", "connected 40 1 + cycle 5 + nodes 1"], indirect=True)
+def test_heat_never_gets_lost(graph: Graph) -> None:
+    total = dgn.heat_kernel(graph, time=1e300).sum(dim=1)
+    torch.testing.assert_close(total, torch.ones_like(total), **CLOSE)
+
+
 @pytest.mark.usefixtures("route")
 def test_sources_choose_rows(build: Callable[[str], Graph]) -> None:
     graph, sources = build("connected 12 2"), torch.tensor([7, 0, 7])

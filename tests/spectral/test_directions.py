@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import astuple
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import dgn
 from dgn import Directions, Graph
 from dgn.testing import assert_same_eigenspace
 
+directions_module = import_module("dgn.spectral.directions")  # the package exports a function of this name
 NORMALIZATIONS = [None, "rw", "sym"]
 # A pair of components of which neither is like the other, nodes without edges, and every named graph.
 GRAPHS = [
@@ -229,6 +231,26 @@ def test_weights_enter_and_scale_the_eigenvalues(
     factor = 1.0 if normalization else 1024.0
     torch.testing.assert_close(scaled.eigenvalues, factor * ours.eigenvalues, rtol=1e-12, atol=0)
     torch.testing.assert_close(scaled.potential, ours.potential, atol=1e-10, rtol=0)
+
+
+@every_normalization
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-560, 2.0**-150, 2.0**150, 2.0**560, 2.0**1000])
+@pytest.mark.parametrize("name", ["connected 20 4 + connected 60 4", "connected 400 4"])
+@pytest.mark.parametrize("direct", [False, True])
+def test_the_unit_of_the_weights_changes_no_vector(
+    name: str, unit: float, normalization: str | None, direct: bool, build, monkeypatch
+) -> None:
+    """By every solver: dense, direct, on an exact factorisation, and by iteration."""
+    if direct:
+        pytest.importorskip("numba", reason="Numba is not installed")
+        monkeypatch.setattr(directions_module, "DIRECT_NODES", 0)
+        monkeypatch.setattr("dgn.spectral.large.LARGEST_EXACT", 0)
+    graph = build(name)
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.5
+    ours = dgn.directions(graph, k=2, normalization=normalization, edge_weight=weight)
+    scaled = dgn.directions(graph, k=2, normalization=normalization, edge_weight=unit * weight)
+    assert torch.equal(scaled.potential, ours.potential)
+    assert torch.equal(scaled.eigenvalues, ours.eigenvalues * (1.0 if normalization else unit))
 
 
 def test_integer_weights_are_parallel_edges(build: Callable[[str], Graph]) -> None:

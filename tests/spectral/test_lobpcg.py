@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from math import cos, pi
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -154,6 +155,23 @@ def test_relabelling_relabels_the_result(normalization: str | None) -> None:
     torch.testing.assert_close(after.potential[name][inside], before.potential[inside], atol=1e-3 * scale, rtol=0)
 
 
+@every_normalization
+def test_rounding_decides_no_sign(normalization: str | None) -> None:
+    """Two copies of one graph, joined where they are alike: a mirror maps every second vector or so to its negative."""
+    half, n = collaboration(2400, 12000, seed=1)
+    edges = torch.cat([half, half + n, torch.stack([torch.arange(6), torch.arange(6) + n])], dim=1)
+    d = dgn.directions(edges, 2 * n, 4, normalization)
+    big = int(d.component.bincount().argmax())
+    inside = (d.component == big)[:n] & (d.component == big)[n:]
+    left, right = d.potential[:n][inside], d.potential[n:][inside]
+    odd = (left + right).norm(dim=0) < 1e-2 * left.norm(dim=0)
+    even = (left - right).norm(dim=0) < 1e-2 * left.norm(dim=0)
+    assert inside.sum() > 2100
+    assert (odd | even).all()
+    assert odd.sum() >= 2
+    assert torch.equal(d.sign_decided[big], even)
+
+
 THREADS = """
 import sys, torch, hashlib, dgn
 torch.set_num_threads(int(sys.argv[1]))
@@ -188,6 +206,24 @@ def test_weights_that_let_a_component_fall_apart_are_refused(build: Build) -> No
     weight[graph.edge_index.sum(dim=0) == 5001] = 1e-30
     with pytest.raises(ValueError, match=r"^edge_weight: .* drop the edges of negligible weight"):
         dgn.directions(graph, edge_weight=weight)
+
+
+def test_weights_beyond_float32_go_to_the_exact_factorisation(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = build("grid 66 67")
+    edges = torch.cat([graph.edge_index, torch.stack([torch.arange(19), torch.arange(1, 20)]) + 4421], 1)
+    weight = torch.ones(edges.size(1), dtype=torch.float64)
+    weight[-19:] = 1e-50  # a tail, to random walks on the rest as good as none
+    with_tail, without = dgn.directions(edges, None, 1, "rw", weight), dgn.directions(graph, None, 1, "rw")
+    torch.testing.assert_close(with_tail.eigenvalues, without.eigenvalues, atol=1e-10, rtol=0)
+    monkeypatch.setattr(large, "LARGEST_RESCUE", 0)
+    with pytest.raises(ArithmeticError, match=r"times as much after 1 iterations; .* negligible weight$"):
+        dgn.directions(edges, normalization="rw", k=1, edge_weight=weight)
+
+
+def test_an_iteration_that_breaks_down_is_rescued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgn.spectral.lobpcg.rayleigh_ritz", Mock(side_effect=np.linalg.LinAlgError("no numbers")))
+    d = dgn.directions(Graph(*grid(66, 67)), k=1)
+    assert abs(float(d.eigenvalues[0, 0]) - (2 - 2 * cos(pi / 67))) < 1e-11
 
 
 def test_without_numba_the_exact_factorisation_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,3 +66,22 @@ def test_a_source_without_a_solution_is_refused(build: Build) -> None:
 def test_a_tolerance_below_rounding_is_refused(build: Build) -> None:
     with pytest.raises(ArithmeticError, match=r"^solve_laplacian: expected a residual below .*; ask for a larger"):
         dgn.solve_laplacian(build("grid 9 13"), balanced(build("grid 9 13"), 1), tolerance=1e-30)
+
+
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-140, 2.0**140, 2.0**900])
+def test_units_of_weights_and_source_change_only_the_unit_of_the_solution(unit: float, build: Build) -> None:
+    graph = build("connected 40 1 + path 5 + nodes 1")
+    draw = torch.Generator().manual_seed(0)
+    weight = torch.rand(graph.num_edges, generator=draw, dtype=torch.float64) + 0.1
+    source = torch.zeros(46, 2, dtype=torch.float64)
+    source[0], source[7], source[41], source[44] = 1, -1, 3, -3
+    expected = dgn.solve_laplacian(graph, source, edge_weight=weight)
+    assert expected.isfinite().all()
+    assert torch.equal(dgn.solve_laplacian(graph, source * unit, edge_weight=weight), expected * unit)
+    assert torch.equal(dgn.solve_laplacian(graph, source, edge_weight=weight * unit), expected / unit)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, float("nan")])
+def test_a_tolerance_that_means_nothing_is_refused(tolerance: float, build: Build) -> None:
+    with pytest.raises(ValueError, match=r"^tolerance: expected a relative residual above 0, got .*; try"):
+        dgn.solve_laplacian(build("path 3"), torch.tensor([1.0, 0.0, -1.0]), tolerance=tolerance)

@@ -72,6 +72,13 @@ def test_each_component_has_a_sign_of_its_own() -> None:
     assert (sign.tolist(), decided.all()) == ([[-1.0], [1.0]], True)
 
 
+@pytest.mark.parametrize("error", [0.0, 1e-4])
+def test_what_an_error_of_the_vector_could_turn_decides_nothing(error: float) -> None:
+    vector = np.array([[0.5 + 1e-5], [0.5], [-0.5], [-0.5]])
+    sign, decided = canonical_sign(vector, np.ones(4), np.zeros(4, dtype=np.int64), 1, np.array([[error]]))
+    assert (sign[0, 0], decided[0, 0]) == (1.0, error == 0)
+
+
 @pytest.mark.parametrize("normalization", [None, "rw", "sym"])
 @pytest.mark.parametrize("n", [2, 3, 10, 11, 300, 1000])
 def test_every_second_vector_of_a_path_has_no_sign(

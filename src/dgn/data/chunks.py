@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -98,7 +98,22 @@ def take(graphs: PackedGraphs, begin: int, end: int, edge_weight: str | None = N
 
 
 def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
-    """The directions of a chunk in one call; if that fails, of its halves, down to the graphs that cannot be solved."""
+    """The directions of a chunk in one call; if that fails, of all graphs but those that cannot be solved.
+
+    The choice of a solver, hence of a basis where eigenvalues repeat, depends on the size of a chunk: once it is known
+    which graphs fail, the others are solved in one call again, beside the bare nodes of these.
+    """
+    found = _by_halves(graphs, request)
+    if not 0 < len(found.failures) < len(graphs):
+        return found
+    try:
+        return replace(_without(graphs, request, list(found.failures)), failures=found.failures)
+    except UNSOLVABLE:
+        return found
+
+
+def _by_halves(graphs: PackedGraphs, request: Request) -> ChunkDirections:
+    """In one call; if that fails, by halves, down to the graphs that cannot be solved."""
     try:
         return _solve(graphs, request)
     except UNSOLVABLE as problem:
@@ -108,7 +123,28 @@ def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
             return _failed(graphs, request.k, f"{type(problem).__name__}: {problem}")
     middle = len(graphs) // 2
     halves = [take(graphs, *bounds, request.edge_weight) for bounds in ((0, middle), (middle, len(graphs)))]
-    return ChunkDirections.join([solve(half, request) for half in halves])
+    return ChunkDirections.join([_by_halves(half, request) for half in halves])
+
+
+def _without(graphs: PackedGraphs, request: Request, failed: list[int]) -> ChunkDirections:
+    """In one call, the edges of some graphs left out: these get zeros, and one component without eigenvalues each."""
+    name = request.edge_weight or "edge_weight"
+    weight = torch.ones(graphs.num_edges) if request.edge_weight is None else graphs.edges[name]
+    bare = torch.zeros(len(graphs), dtype=torch.bool).index_fill(0, torch.tensor(failed), True)
+    weight = weight.masked_fill(bare.repeat_interleave(graphs.edge_pointer.diff()), 0)
+    found = _solve(replace(graphs, edges={name: weight}), replace(request, edge_weight=name))
+    last = found.components.cumsum(0)
+    first = torch.zeros(len(found.eigenvalues), dtype=torch.bool).index_fill(
+        0, (last - found.components)[found.components > 0], True
+    )
+    kept = first | ~bare.repeat_interleave(found.components)
+    rows = {name: getattr(found, name)[kept] for name in ("eigenvalues", "gap", "repeated", "sign_decided")}
+    return replace(
+        found,
+        component=found.component.masked_fill(bare.repeat_interleave(graphs.node_pointer.diff()), 0),
+        components=torch.where(bare, found.components.clamp(max=1), found.components),
+        **rows,
+    )
 
 
 def _solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:

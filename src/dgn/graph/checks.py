@@ -45,6 +45,12 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     return edge_index, num_nodes
 
 
+def check_num_nodes(kind: str, own: int | None, given: int | None, remedy: str) -> None:
+    """A graph of some kind knows its number of nodes: another one is a mistake."""
+    if given not in (None, own):
+        raise ValueError(f"num_nodes: expected {own}, as the {kind} has, got {given}; {remedy}")
+
+
 def check_package(subject: str, package: str) -> None:
     """Refuse to go on without an optional package, and say how to install it."""
     if sys.modules.get(package) is not None:  # asked again for every molecule

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.graph.checks import check_edge_index
+from dgn.graph.checks import check_edge_index, check_num_nodes
 
 
 class Layout(NamedTuple):
@@ -181,10 +181,7 @@ def as_graph(
     4
     """
     if isinstance(edge_index, Graph):
-        if num_nodes not in (None, edge_index.num_nodes):
-            raise ValueError(
-                f"num_nodes: expected {edge_index.num_nodes}, as the Graph has, got {num_nodes}; leave it out"
-            )
+        check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
         return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
     if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
         data = edge_index
@@ -192,6 +189,7 @@ def as_graph(
         if isinstance(whole, Graph):
             return as_graph(whole, num_nodes, batch, num_graphs)
         batch = getattr(data, "batch", None) if batch is None else batch
+        check_num_nodes(type(data).__name__, data.num_nodes, num_nodes, "set its own num_nodes if that is wrong")
         return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
     edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
     if batch is not None and not isinstance(batch, Tensor):

@@ -25,11 +25,13 @@ class Solution(NamedTuple):
     vectors: NDArray[np.float64]
 
 
-def solve_dense(laplacian: csr_array, component: NDArray[np.int64], largest: int, count: int) -> Iterator[Solution]:
+def solve_dense(
+    laplacian: csr_array, trivial: NDArray[np.float64], component: NDArray[np.int64], largest: int, count: int
+) -> Iterator[Solution]:
     """Solve all components of 2 to ``largest`` nodes of a symmetric Laplacian.
 
     Components of one size are solved together by ``torch.linalg.eigh`` in float64. Yields at most ``count``
-    non-trivial pairs for each, fewer where the component has fewer.
+    non-trivial pairs for each, fewer where the component has fewer. ``trivial`` [N] is a vector of eigenvalue 0.
     """
     size, start, nodes, place = members(component)
     entries = coo_array(laplacian)
@@ -49,15 +51,25 @@ def solve_dense(laplacian: csr_array, component: NDArray[np.int64], largest: int
             i, j = row[mine[here]], column[mine[here]]
             matrices = np.zeros((len(chunk), n, n))
             matrices[slot[owner[here]], place[i], place[j]] = entries.data[mine[here]]
-            values, vectors = _lowest(matrices, count)
-            yield Solution(chunk, nodes[start[chunk][:, None] + np.arange(n)], values, vectors)
+            here_nodes = nodes[start[chunk][:, None] + np.arange(n)]
+            values, vectors = _lowest(matrices, trivial[here_nodes], count)
+            yield Solution(chunk, here_nodes, values, vectors)
 
 
-def _lowest(matrices: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _lowest(
+    matrices: NDArray[np.float64], trivial: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The pairs after the trivial one of each matrix, at most ``count``."""
     values, vectors = torch.linalg.eigh(torch.from_numpy(matrices))
     check_one_zero(values.numpy())
-    return values[:, 1 : count + 1].numpy(), vectors[:, :, 1 : count + 1].numpy()
+    return values[:, 1 : count + 1].numpy(), _without(trivial, vectors[:, :, 1 : count + 1].numpy())
+
+
+def _without(trivial: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Unit vectors orthogonal to the trivial one: rounding mixes it with the first where that eigenvalue is small."""
+    unit = trivial / np.linalg.norm(trivial, axis=1, keepdims=True)
+    rest = vectors - unit[:, :, None] * np.einsum("bn,bnm->bm", unit, vectors)[:, None]
+    return np.asarray(rest / np.linalg.norm(rest, axis=1, keepdims=True))
 
 
 def check_one_zero(values: NDArray[np.float64]) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dgn.graph import graph_of_nodes
 from dgn.graph.checks import check_option, check_rows
+from dgn.graph.components import components
 from dgn.spectral.laplacian import adjacency, normalized, weighted_graph
 
 LARGEST_DENSE = 2000  # nodes; above, the exponential is applied to the wanted rows instead of being formed
@@ -111,6 +112,7 @@ def _by_eigenvectors(matrix: csr_array, time: float, start: NDArray[np.int64]) -
     values, vectors = np.linalg.eigh(normalized(matrix, "sym").toarray())
     root = np.sqrt(np.asarray(matrix.sum(axis=1)))
     root[root == 0] = 1.0
+    values[: components(matrix).max(initial=-1) + 1] = 0.0  # one per component; as rounding they would decay in the end
     # D^-1/2 e^(-t L_sym) D^1/2, with rounding below 0 removed: these are probabilities.
     decay = np.exp(-time * np.maximum(values, 0.0))
     return np.asarray(np.maximum((vectors[start] * decay) @ vectors.T / root[start, None] * root, 0.0))

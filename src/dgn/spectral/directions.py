@@ -19,7 +19,7 @@ from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, nor
 from dgn.spectral.large import solve_large
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.sparse import GUARD
-from dgn.spectral.spectrum import Spectrum, scale_by_degree
+from dgn.spectral.spectrum import Spectrum, scale_by_degree, unit_scale, vector_errors
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
 DIRECT_NODES = 10_000  # in small components; with fewer, torch is done before Numba's kernels are loaded
@@ -180,11 +180,15 @@ def _spectrum(
     matrix = adjacency(graph, edge_weight)
     label = components(matrix)
     sizes = np.bincount(label)
+    owner = label[matrix.nonzero()[0]]
+    scale = unit_scale(matrix.data, owner, len(sizes))
+    matrix.data /= scale[owner]
     degree = np.asarray(matrix.sum(axis=1))
-    values, vectors = _solve(matrix, degree, label, sizes, count, normalization, start)
+    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start)
     if normalization == "rw":
-        scale_by_degree(vectors, degree, label, sizes)
-    return Spectrum(label, sizes, values, vectors, *canonical_sign(vectors, degree, label, len(sizes)))
+        error = scale_by_degree(vectors, degree, label, sizes) * error
+    values = values if normalization else values * scale[:, None]
+    return Spectrum(label, sizes, values, vectors, *canonical_sign(vectors, degree, label, len(sizes), error))
 
 
 def _largest_dense(count: int) -> int:
@@ -199,24 +203,28 @@ def _solve(
     count: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues [C, count] and vectors [N, count] of all components, NaN and 0 where there are none."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues [C, count] and vectors [N, count], NaN and 0 where there are none, and errors [C, count] of these."""
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
     largest = _largest_dense(count)
-    values, vectors = _solve_small(matrix, symmetric, label, sizes, largest, count, bool(normalization))
+    values, vectors = _solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization))
+    error = np.zeros_like(values)  # what is solved directly is exact
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
         unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
         mine = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
-        pairs = solve_large(matrix[nodes, :][:, nodes], symmetric[nodes, :][:, nodes], unit, count, mine)
+        block = symmetric[nodes, :][:, nodes]
+        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, mine)
+        error[big, :-1] = vector_errors(block, *pairs)
         _store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
-    return values, vectors
+    return values, vectors, error
 
 
 def _solve_small(
     matrix: csr_array,
     symmetric: csr_array,
+    trivial: NDArray[np.float64],
     label: NDArray[np.int64],
     sizes: NDArray[np.int64],
     largest: int,
@@ -230,7 +238,7 @@ def _solve_small(
 
         return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
     values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
-    for found in solve_dense(symmetric, label, largest, count):
+    for found in solve_dense(symmetric, trivial, label, largest, count):
         _store(found, values, vectors)
     return values, vectors
 

@@ -67,8 +67,8 @@ def solve_lobpcg(
 
     Returns ``values [count]`` ascending and ``vectors [n, count]``. All but the last pair have residuals below
     ``ACCURACY`` times the norm of the matrix and ``RELATIVE_ACCURACY`` times the eigenvalue, most often below
-    ``EQUAL_ACCURACY`` times it; the last is only as accurate as the gap before it needs. Raises ``ArithmeticError``
-    if that is not reached.
+    ``EQUAL_ACCURACY`` times it, or, where that is less, below ``ROUNDING`` times the norm; the last is only as accurate
+    as the gap before it needs. Raises ``ArithmeticError`` if that is not reached.
     """
     order = near_numbering(adjacency)
     factor = approximate_cholesky(renumbered(adjacency, order))
@@ -79,8 +79,11 @@ def solve_lobpcg(
     size = (count // LANES + 1) * LANES
     basis = np.empty((len(order), 1 + 3 * size))
     basis[:, 0] = unit
-    have = _begin(problem, basis, size, None if start is None else start[order])
-    values = _iterate(problem, basis, have, size, count)
+    try:
+        have = _begin(problem, basis, size, None if start is None else start[order])
+        values = _iterate(problem, basis, have, size, count)
+    except np.linalg.LinAlgError as broken:
+        raise ArithmeticError(_failure(len(order), count, np.inf, 1)) from broken
     vectors = np.empty((len(order), count))
     vectors[order] = basis[:, 1 : 1 + count]
     return values, vectors
@@ -123,8 +126,9 @@ def _iterate(problem: Problem, basis: Array, have: int, size: int, count: int) -
     values, mixture = np.linalg.eigh((projected + projected.T) / 2)
     combine(whole, mixture, whole)
     known, values, work = np.diag(values), values[:size], np.empty((len(basis), size))
-    worst = np.inf
+    worst, steps = np.inf, 0
     for _ in range(ITERATIONS):
+        steps += 1
         check_lowest(values[:1], problem.norm)
         multiply(problem.matrix, current, values, work)
         residual = np.sqrt(np.diagonal(inner(every(work), every(work))))
@@ -138,7 +142,7 @@ def _iterate(problem: Problem, basis: Array, have: int, size: int, count: int) -
             break
         values, known = _improve(problem, basis, known, added, active, work)
     if worst > 1:
-        raise ArithmeticError(_failure(len(basis), count, worst))
+        raise ArithmeticError(_failure(len(basis), count, worst, steps))
     combine(current, root_inverse(inner(current, current)), current)
     return values[:count]
 
@@ -168,9 +172,10 @@ def _improve(
     return values, projected
 
 
-def _failure(n: int, count: int, ratio: float) -> str:
+def _failure(n: int, count: int, ratio: float, steps: int) -> str:
     return (
         f"directions: expected residuals below {ACCURACY} times the norm of the matrix and {RELATIVE_ACCURACY} times "
-        f"the eigenvalue for a component of {n} nodes, got {ratio:.1e} times as much after {ITERATIONS} iterations; "
-        f"its eigenvalues around number {count} are too close together: ask for fewer directions"
+        f"the eigenvalue for a component of {n} nodes, got {ratio:.1e} times as much after {steps} iterations; "
+        f"its eigenvalues around number {count} are too close together, or its weights too far apart: ask for fewer "
+        "directions, or drop the edges of negligible weight"
     )

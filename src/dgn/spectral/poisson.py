@@ -12,6 +12,7 @@ from torch import Tensor
 from dgn.graph.checks import check_rows
 from dgn.graph.components import components
 from dgn.spectral.laplacian import adjacency, normalized, weighted_graph
+from dgn.spectral.spectrum import unit_scale
 
 Array = NDArray[np.float64]
 
@@ -47,10 +48,13 @@ def solve_laplacian(
     >>> solve_laplacian(path, torch.tensor([1.0, 0.0, -1.0])).round(decimals=6).tolist()
     [1.0, 0.0, -1.0]
     """
+    if not tolerance > 0:
+        raise ValueError(f"tolerance: expected a relative residual above 0, got {tolerance}; try 1e-8")
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     check_rows("source", source, graph.num_nodes, "node")
     matrix = adjacency(graph, edge_weight)
-    member = _membership(components(matrix))
+    label = components(matrix)
+    member = _membership(label)
     right = source.detach().cpu().double().numpy().reshape(graph.num_nodes, math.prod(source.shape[1:]))
     if (np.abs(member.T @ right) > BALANCE * (member.T @ np.abs(right))).any():
         raise ValueError(
@@ -59,7 +63,12 @@ def solve_laplacian(
         )
     if graph.num_nodes == 0:
         return source.double()
-    solution = _conjugate_gradients(matrix, member, right, tolerance)
+    owner = label[matrix.nonzero()[0]]
+    scale = unit_scale(matrix.data, owner, member.shape[1])
+    matrix.data /= scale[owner]
+    # Columns, too, of the size that the preconditioner's float32 can hold.
+    column = unit_scale(np.abs(right).ravel(), np.tile(np.arange(right.shape[1]), len(right)), right.shape[1])
+    solution = _conjugate_gradients(matrix, member, right / column, tolerance) * column / scale[label][:, None]
     return torch.from_numpy(solution).view(source.shape).to(source.device)
 
 
@@ -77,11 +86,11 @@ def _conjugate_gradients(matrix: csr_array, member: csr_array, right: Array, tol
     search, before = np.zeros_like(residual), np.ones(residual.shape[1])
     enough = tolerance * np.linalg.norm(residual, axis=0)
     for _ in range(ITERATIONS):
-        open_columns = np.linalg.norm(residual, axis=0) > enough
+        open_columns = ~(np.linalg.norm(residual, axis=0) <= enough)
         if not open_columns.any():
             residual = balanced - laplacian @ x  # what was updated so far has gathered rounding
             search[:] = 0
-            open_columns = np.linalg.norm(residual, axis=0) > enough
+            open_columns = ~(np.linalg.norm(residual, axis=0) <= enough)
         if not open_columns.any():
             solution: Array = np.empty_like(x)
             solution[order] = x - mean @ (member.T @ x)

@@ -15,6 +15,7 @@ def canonical_sign(
     degree: NDArray[np.float64],
     component: NDArray[np.int64],
     num_components: int,
+    error: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     r"""Sign of each vector on each component, and whether the graph decides it. Both ``[components, k]``.
 
@@ -23,6 +24,9 @@ def canonical_sign(
 
     - ``canonical_sign(-v) == -canonical_sign(v)``, and
     - relabelling the nodes of a graph relabels ``sign * v``, wherever the sign is decided.
+
+    ``error [components, k]`` says how far each vector may be from the true one, by default not at all: a moment that
+    such an error can turn, :math:`b \|error\| (\sum_i d_i^{2a} v_i^{2b-2})^{1/2}` at most, decides nothing either.
 
     Where every moment vanishes, almost always because a symmetry of the graph maps v to -v, no rule can choose: the
     second result is false, and the sign falls back to making the first entry of largest magnitude positive, which is
@@ -40,17 +44,22 @@ def canonical_sign(
             break
         moment = _moment(vectors[open_nodes], degree[open_nodes], odd, power)
         membership = _membership(component[open_nodes], num_components)
-        total, magnitude = membership @ moment, membership @ np.abs(moment)
-        clear = (sign == 0) & (np.abs(total) > UNDECIDED * magnitude)
+        total, doubt = membership @ moment, UNDECIDED * (membership @ np.abs(moment))
+        if error is not None and error.any():
+            slope = _moment(vectors[open_nodes], degree[open_nodes], odd - 1, power)
+            doubt = np.maximum(doubt, odd * error * np.sqrt(membership @ slope**2))
+        clear = (sign == 0) & (np.abs(total) > doubt)
         sign = np.where(clear, np.sign(total), sign)
     decided = sign != 0
     return np.where(decided, sign, _sign_of_largest(vectors, component, num_components)), decided
 
 
-def _moment(vectors: NDArray[np.float64], degree: NDArray[np.float64], odd: int, power: int) -> NDArray[np.float64]:
+def _moment(
+    vectors: NDArray[np.float64], degree: NDArray[np.float64], exponent: int, power: int
+) -> NDArray[np.float64]:
     """The terms of one moment; products, since powers are slow."""
-    terms = vectors.copy()
-    for _ in range(odd // 2):
+    terms = vectors.copy() if exponent % 2 else np.ones_like(vectors)
+    for _ in range(exponent // 2):
         terms *= vectors * vectors
     for _ in range(power):
         terms *= degree[:, None]

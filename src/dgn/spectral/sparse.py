@@ -47,11 +47,13 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
         return values[:count], block[:, :count]
     if n <= LARGEST_FALLBACK:
         every, vectors = np.linalg.eigh(symmetric.toarray())
+        check_lowest(every[1:2], norm)
         return every[1 : count + 1], vectors[:, 1 : count + 1]
     raise ArithmeticError(
         f"directions: expected residuals below {ACCURACY} times the norm of the matrix and {RELATIVE_ACCURACY} times "
         f"the eigenvalue for a component of {n} nodes, got {best:.1e} times as much after {RESTARTS} restarts; its "
-        f"eigenvalues around number {count} are too close together: ask for fewer directions"
+        f"eigenvalues around number {count} are too close together, or its weights too far apart: ask for fewer "
+        "directions, or drop the edges of negligible weight"
     )
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 
 class Spectrum(NamedTuple):
@@ -21,16 +22,63 @@ class Spectrum(NamedTuple):
     sign_decided: NDArray[np.bool_]
 
 
+def unit_scale(weight: NDArray[np.float64], owner: NDArray[np.int64], num_components: int) -> NDArray[np.float64]:
+    """The power of two next to the largest weight of each component, [C]; 1 where there is none.
+
+    Solvers square what they are given. Divided by a power of two, weights keep all their digits, and no unit of theirs
+    is too large or too small for that. ``owner`` [E] is the component of each edge.
+
+    >>> unit_scale(np.array([3e-200, 1.0]), np.array([0, 2]), 3).tolist() == [2.0**-663, 1.0, 1.0]
+    True
+    """
+    largest = np.zeros(num_components)
+    np.maximum.at(largest, owner, weight)
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1))
+
+
 def scale_by_degree(
     vectors: NDArray[np.float64],
     degree: NDArray[np.float64],
     component: NDArray[np.int64],
     sizes: NDArray[np.int64],
-) -> None:
+) -> NDArray[np.float64]:
     r"""Turn eigenvectors of the symmetric Laplacian into those of :math:`D^{-1} L`, in place.
 
     :math:`v \mapsto D^{-1/2} v`, times the root of the mean degree of the component; a node without edges keeps its 0.
+    Returns the largest factor of each component, [C, 1].
     """
     mean_degree = np.bincount(component, weights=degree) / np.maximum(sizes, 1)
     connected = degree > 0
-    vectors[connected] *= np.sqrt(mean_degree[component] / np.where(connected, degree, 1))[connected, None]
+    factor = np.sqrt(mean_degree[component] / np.where(connected, degree, 1))
+    vectors[connected] *= factor[connected, None]
+    largest = np.zeros((len(sizes), 1))
+    np.maximum.at(largest[:, 0], component, factor)
+    return largest
+
+
+def vector_errors(
+    symmetric: csr_array, values: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""How far the lowest Ritz vectors, all but the last, may be from eigenvectors; 1 at most.
+
+    .. math::
+        \frac{r_k}{\lambda_m - \lambda_k} \Big(1 + \frac{\max_{l < m} r_l}{\min_{l \ne k} |\lambda_l - \lambda_k|}\Big),
+        \qquad r_k = \|L v_k - \lambda_k v_k\|
+
+    to second order: residuals are orthogonal to all m vectors, so that to first order these are mixed with what lies
+    beyond them only.
+
+    Shapes:
+        ``values`` [m] ascending, m > 1, ``vectors`` [n, m]; returns [m - 1].
+
+    >>> path = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> vectors = np.array([[1.0, 1.0], [0.0, -2.0], [-1.0, 1.0]]) / np.sqrt([2.0, 6.0])
+    >>> vector_errors(csr_array(path), np.array([1.0, 3.0]), vectors).round(6).tolist()
+    [0.0]
+    """
+    residual = np.linalg.norm(symmetric @ vectors - vectors * values, axis=0)[:-1]
+    between = np.diff(values)
+    apart = np.minimum(between, np.append(np.inf, between[:-1]))
+    bound = residual * (apart + residual.max())
+    room = (values[-1] - values[:-1]) * apart
+    return np.asarray(np.where(bound < room, bound / np.where(room > 0, room, 1.0), 1.0))
