@@ -96,13 +96,13 @@ def fit_molecules(
 ) -> Fitted:
     """Train on part 0, stop and calibrate by part 1, score on part 2 (which may be empty)."""
     check_taught(molecules.values[part == 0], task, targets)
-    molecules = _with_directions(molecules)
+    molecules = _with_directions(molecules, task)
     center, scale = _units(molecules.values[part == 0], task)
     shown = (molecules.values - center) / scale
     # The name of the data holds its contents: a checkpoint of other molecules is not gone on from.
     content = molecules.graphs.with_values(graphs={"y": shown, "split": part}).checksum()[:16]
     seeds = tuple(range(options.seed, options.seed + options.members))
-    experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", options.epochs)
+    experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", task, options.epochs)
     benchmark = make_benchmark(molecules.graphs, shown, part, task)
     data = experiment.data
     benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques)
@@ -131,8 +131,8 @@ def fit_molecules(
     return Fitted(replace(model, facts=facts), *held)
 
 
-def _with_directions(molecules: Molecules) -> Molecules:
-    wanted = default_experiment(1, (0,), "").num_directions
+def _with_directions(molecules: Molecules, task: Task) -> Molecules:
+    wanted = default_experiment(1, (0,), "", task).num_directions
     return replace(molecules, graphs=add_directions(molecules.graphs, wanted))
 
 

@@ -17,13 +17,13 @@ from dgn.training.run import EpochReport
 
 SEEDS = 2  # networks of a trial: one alone may be lucky
 SETTINGS: dict[str, Any] = {
-    "network.hidden": {"low": "24", "high": "96", "step": "8"},
+    "network.hidden": {"low": "24", "high": "96", "step": "4"},
     "network.layers": {"low": "2", "high": "6"},
     "network.aggregators": [
         "[mean, dx1]", "[mean, dx1, dx2]", "[mean, max, dx1]", "[mean, max, min, dx1, av1]",
-        "[mean, max, min, dx1, dx2]",
+        "[mean, max, min, dx1, dx2]", "[sum, mean, max, dx1]",
     ],
-    "network.readout": ["mean", "sum"],
+    "network.readout": ["mean", "sum", "sum-mean"],
     "network.dropout": {"low": "0.0", "high": "0.4", "step": "0.1"},
     "training.learning_rate": {"low": "5e-4", "high": "4e-3", "log": "true"},
 }  # fmt: skip
