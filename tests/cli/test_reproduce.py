@@ -231,7 +231,7 @@ def test_beyond_the_paper_graphs_with_other_inputs_are_loaded_again(
     done = dgn("reproduce", "plus", "--dataset", "zinc", "--rows", rows, "--device", "cpu", "--no-curves")
     assert done.exit_code == 0, done.output
     assert [name for name, _ in training.calls] == [f"zinc/{row}" for row in rows.split(",")]
-    assert asked == [(16, 2), (0, 2)]
+    assert asked == [(16, 1), (0, 1)]
     assert done.output.index("CIN-small, published") < done.output.index("without structure")
 
 
