@@ -43,8 +43,9 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         "no-augmentation": {"augmentation.mirror"},
         "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", *widths},
     }
-    blocks = [] if name == "pattern/plus" else ["network.gate=true", "network.edge_updates=true"]
-    plus = load_experiment(name, [*blocks, "network.learned_directions=1"])
+    edges = ["network.message=complex", "network.edge_dim=12", "network.gate=true", "network.edge_updates=true"]
+    more = ["network.learned_directions=1", "training.averaging=0.9"]
+    plus = load_experiment(name, more if name == "pattern/plus" else [*edges, *more])
     assert {"no-directions", "no-averaging"} < set(ablations(plus))
     for missing, each in ablations(plus).items():
         assert 0 < len(set(each.differences(plus)) & parts[missing]) == len(each.differences(plus))
