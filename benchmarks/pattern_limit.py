@@ -16,10 +16,12 @@ Scores are balanced accuracies over all test nodes, the threshold chosen on the 
 """
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from dgn.data import load_benchmark
 from dgn.data.pattern import ACROSS, BLOCKS, INSIDE, TO_PATTERN
+from dgn.training.metrics import balanced_accuracy
 
 Array = NDArray[np.float64]
 ROUNDS, DAMPING = 30, 0.5
@@ -41,9 +43,9 @@ def mean_field(found: Array, share: float) -> Array:
     return said
 
 
-def balanced(said: Array, label: NDArray[np.bool_], threshold: float) -> float:
-    right = (said > threshold) == label
-    return float(right[label].mean() + right[~label].mean()) / 2
+def score(said: Array, label: NDArray[np.bool_], threshold: float) -> float:
+    over = torch.from_numpy(said - threshold)
+    return balanced_accuracy(torch.stack([-over, over], dim=1), torch.from_numpy(label).long())
 
 
 def best_threshold(said: Array, label: NDArray[np.bool_]) -> float:
@@ -73,7 +75,7 @@ def main() -> None:
     print("balanced accuracy on the test nodes, percent")
     for name, parts in said.items():
         threshold = best_threshold(np.concatenate(parts[1]), np.concatenate(truth[1]))
-        print(f"{name:<12} {100 * balanced(np.concatenate(parts[2]), np.concatenate(truth[2]), threshold):.2f}")
+        print(f"{name:<12} {100 * score(np.concatenate(parts[2]), np.concatenate(truth[2]), threshold):.2f}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dgn.aggregation.operation import run
 from dgn.aggregation.plan import Plan, Weights
 from dgn.aggregation.reference import aggregate_reference
 from dgn.graph import Graph
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_option, check_table_rows
 
 Backend = Literal["auto", "reference", "cpu", "triton"]
 BACKENDS = ("auto", "reference", "cpu", "triton")
@@ -88,24 +88,12 @@ def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph
             f"messages: expected parts for {n} nodes and {e} edges with the same channels, got rows {found} and "
             f"channels {sorted(channels)}; see the shapes of dgn.aggregation.Messages"
         )
-    _check_rows(messages)
+    if messages.table is not None and messages.row is not None:
+        check_table_rows("row", messages.row, len(messages.table))
     if shapes != ((e, w), (n, w)):
         raise ValueError(
             f"weights: expected shapes {((e, w), (n, w))} for {', '.join(plan.names)}, got {shapes}; compute them with "
             "plan.compute_weights(field, graph) of this plan and graph"
-        )
-
-
-def _check_rows(messages: Messages) -> None:
-    """Rows are rows of the table; looked at on the CPU only: on a GPU it would wait for all work before."""
-    table, row = messages.table, messages.row
-    if table is None or row is None or row.device.type != "cpu" or torch.compiler.is_compiling() or not row.numel():
-        return
-    low, high = (int(end) for end in row.aminmax())
-    if low < 0 or high >= len(table):
-        raise ValueError(
-            f"row: expected rows of the table, 0 to {len(table) - 1}, got {low} to {high}; give the table a row for "
-            "each kind of edge"
         )
 
 

@@ -8,14 +8,13 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, make_console, print_table
+from dgn.cli.running import stopped
 
 if TYPE_CHECKING:
     from dgn.fitting.fit import FitOptions, Fitted
     from dgn.fitting.rows import TableData
     from dgn.fitting.split import Split
     from dgn.fitting.table import Table
-
-STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
 
 
 def command(
@@ -93,10 +92,7 @@ def train(console: Console, data: "TableData", parts: "Split", options: "FitOpti
         with display:
             return fit_table(data, parts, options, out / TRAINING, display.update, display.say)
     except KeyboardInterrupt:
-        console.print(
-            f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True, markup=False
-        )
-        raise typer.Exit(STOPPED) from None
+        raise stopped(console, out) from None
 
 
 def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:

@@ -78,6 +78,14 @@ def say_resumed(
     console.print(f"{experiment.name} in {out}: {told}", soft_wrap=True, highlight=False, markup=False)
 
 
+def stopped(console: Console, out: Path) -> typer.Exit:
+    """Say that a training was stopped, and how to go on; the end of the command."""
+    console.print(
+        f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True, markup=False
+    )
+    return typer.Exit(STOPPED)
+
+
 def train_seeds(
     console: Console,
     experiment: "Experiment",
@@ -104,10 +112,7 @@ def train_seeds(
         with display:
             results = train(experiment, benchmark, seeds, out, device, hear, on_resume=display.say)
     except KeyboardInterrupt:
-        console.print(
-            f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True, markup=False
-        )
-        raise typer.Exit(STOPPED) from None
+        raise stopped(console, out) from None
     except TrainingError as problem:
         for result in problem.results:
             write_run(out, FinishedRun.of(experiment, result, benchmark.note, seeds), result.history)

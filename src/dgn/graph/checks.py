@@ -51,6 +51,18 @@ def check_num_nodes(kind: str, own: int | None, given: int | None, remedy: str) 
         raise ValueError(f"num_nodes: expected {own}, as the {kind} has, got {given}; {remedy}")
 
 
+def check_table_rows(subject: str, row: Tensor, rows: int) -> None:
+    """Numbers of rows are those of a table; looked at on the CPU only: a GPU would have to wait for all work before."""
+    if row.device.type != "cpu" or torch.compiler.is_compiling() or not row.numel():
+        return
+    low, high = (int(end) for end in row.aminmax())
+    if low < 0 or high >= rows:
+        raise ValueError(
+            f"{subject}: expected rows of the table, 0 to {rows - 1}, got {low} to {high}; give the table a row for "
+            "each kind of edge"
+        )
+
+
 def check_package(subject: str, package: str) -> None:
     """Refuse to go on without an optional package, and say how to install it."""
     if sys.modules.get(package) is not None:  # asked again for every molecule

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from dgn.graph import Graph
+from dgn.graph.checks import check_table_rows
 from dgn.nn.aside import Beside, gather_beside
 
 
@@ -40,10 +40,5 @@ class EdgeTable(NamedTuple):
                 f"edge_attr: expected the row of each of {graph.num_edges} edges, got shape {list(self.row.shape)}; "
                 "give one row number per edge"
             )
-        on_cpu = self.row.device.type == "cpu" and not torch.compiler.is_compiling()  # a GPU would have to wait
-        if on_cpu and self.row.numel() and not 0 <= int(self.row.min()) <= int(self.row.max()) < len(self.table):
-            raise ValueError(
-                f"edge_attr: expected rows of the table, 0 to {len(self.table) - 1}, got {int(self.row.min())} to "
-                f"{int(self.row.max())}; give the table a row for each kind of edge"
-            )
+        check_table_rows("edge_attr", self.row, len(self.table))
         return self._replace(row=self.row[graph.by_target.order], sorted_by_target=True)

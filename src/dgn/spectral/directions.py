@@ -19,7 +19,7 @@ from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, nor
 from dgn.spectral.large import solve_large
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.sparse import GUARD
-from dgn.spectral.spectrum import Spectrum, scale_by_degree, unit_scale, vector_errors
+from dgn.spectral.spectrum import Spectrum, divide_by_scale, scale_by_degree, vector_errors
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
 DIRECT_NODES = 10_000  # in small components; with fewer, torch is done before Numba's kernels are loaded
@@ -180,9 +180,7 @@ def _spectrum(
     matrix = adjacency(graph, edge_weight)
     label = components(matrix)
     sizes = np.bincount(label)
-    owner = label[matrix.nonzero()[0]]
-    scale = unit_scale(matrix.data, owner, len(sizes))
-    matrix.data /= scale[owner]
+    scale = divide_by_scale(matrix, label, len(sizes))
     degree = np.asarray(matrix.sum(axis=1))
     values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start)
     if normalization == "rw":

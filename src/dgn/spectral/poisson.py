@@ -12,7 +12,7 @@ from torch import Tensor
 from dgn.graph.checks import check_rows
 from dgn.graph.components import components
 from dgn.spectral.laplacian import adjacency, normalized, weighted_graph
-from dgn.spectral.spectrum import unit_scale
+from dgn.spectral.spectrum import divide_by_scale, unit_scale
 
 Array = NDArray[np.float64]
 
@@ -63,9 +63,7 @@ def solve_laplacian(
         )
     if graph.num_nodes == 0:
         return source.double()
-    owner = label[matrix.nonzero()[0]]
-    scale = unit_scale(matrix.data, owner, member.shape[1])
-    matrix.data /= scale[owner]
+    scale = divide_by_scale(matrix, label, member.shape[1])
     # Columns, too, of the size that the preconditioner's float32 can hold.
     column = unit_scale(np.abs(right).ravel(), np.tile(np.arange(right.shape[1]), len(right)), right.shape[1])
     solution = _conjugate_gradients(matrix, member, right / column, tolerance) * column / scale[label][:, None]

@@ -36,6 +36,14 @@ def unit_scale(weight: NDArray[np.float64], owner: NDArray[np.int64], num_compon
     return np.asarray(np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1))
 
 
+def divide_by_scale(adjacency: csr_array, component: NDArray[np.int64], num_components: int) -> NDArray[np.float64]:
+    """Divide the weights of each component by its :func:`unit_scale`, in place; returns the scales, [C]."""
+    owner = np.repeat(component, np.diff(adjacency.indptr))
+    scale = unit_scale(adjacency.data, owner, num_components)
+    adjacency.data /= scale[owner]
+    return scale
+
+
 def scale_by_degree(
     vectors: NDArray[np.float64],
     degree: NDArray[np.float64],
