@@ -28,8 +28,15 @@ def test_cliques_behind_rings_are_centred() -> None:
 
 
 def test_what_hardly_varies_is_not_blown_up() -> None:
-    found = Structure.find(torch.tensor([[0.0, 0.0], [0.0, 0.001]]), random_walk=2)
-    torch.testing.assert_close(found.scale, torch.full((2,), 20.0))
+    found = Structure.find(torch.tensor([[0.0, 0.0], [0.6, 0.001]]), random_walk=2)
+    torch.testing.assert_close(found.scale, torch.tensor([1 / 0.3, 20.0]))
+
+
+def test_where_all_vary_little_the_largest_deviation_counts() -> None:
+    found = Structure.find(torch.tensor([[0.0, 0.0], [0.01, 0.001]]), random_walk=2)
+    torch.testing.assert_close(found.scale, torch.full((2,), 200.0))
+    rounding = Structure.find(torch.tensor([[0.5], [0.5 + 1e-7]]), random_walk=1)
+    torch.testing.assert_close(rounding.scale, torch.tensor([1000.0]))
 
 
 def test_no_nodes_have_a_scale_too() -> None:

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from dgn.structure.kinds import Kinds
 
-LEAST_DEVIATION = 0.05  # numbers that vary less are not blown up
+LEAST_DEVIATION = 0.05  # numbers that vary less are not blown up, unless all vary less
+ROUNDING = 1e-3  # nor is what hardly varies at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +18,9 @@ class Structure:
 
     Nodes have ``random_walk`` return probabilities, then the counts of ``rings`` of each size, then the logarithms of
     1 + the counts of ``cliques`` (:func:`damped`). A network reads :math:`s_c v_{ic} + o_c`: return probabilities and
-    cliques are centred and divided by their deviation over the training nodes, at least 0.05; counts of rings stay as
-    they are. Edges are of few ``kinds``; ``None`` where they have other features.
+    cliques are centred and divided by their deviation over the training nodes, or by 0.05 if that is more; where all
+    vary less, as in dense graphs, by the largest deviation. Counts of rings stay as they are. Edges are of few
+    ``kinds``; ``None`` where they have other features.
 
     Shapes:
         ``scale`` and ``offset`` [random_walk + len(rings) + len(cliques)].
@@ -50,7 +52,8 @@ class Structure:
         scaled = [*range(random_walk), *range(random_walk + len(rings), values.size(1))]
         if scaled and len(values):
             deviation, mean = torch.std_mean(values[:, scaled].double(), dim=0, correction=0)
-            scale[scaled] = 1 / deviation.clamp(min=LEAST_DEVIATION)
+            least = deviation.max().clamp(ROUNDING, LEAST_DEVIATION)
+            scale[scaled] = 1 / deviation.maximum(least)
             offset[scaled] = -mean * scale[scaled]
         return cls(random_walk, tuple(rings), scale.float(), offset.float(), kinds, tuple(cliques))
 
