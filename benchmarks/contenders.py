@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from dgn.fitting.table import open_table
 
 Array = NDArray[np.float64]
 Said = dict[str, Array]
-CHEMPROP = (sys.executable, "-c", "from chemprop.cli.main import main; main()")
+CHEMPROP = (sys.executable, Path(__file__).with_name("chemprop_seeded.py"))
 
 
 def run_dgn(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
@@ -85,33 +84,33 @@ def _positive(forest: Any, bits: NDArray[np.uint8]) -> Array:
 
 
 def run_chemprop(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
-    """The command ``chemprop train`` with its defaults and a column for the split; one network."""
+    """``chemprop train`` with its defaults and a column for the split; an interrupted one is gone on with."""
     smiles, values, parts = read_rows(path)
     names = [f"t{number}" for number in range(values.shape[1])]
-    where = ["--accelerator", "cpu" if asked.device == "cpu" else "auto"]
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        words = ["train", "-i", path, "-s", "smiles", "--target-columns", *names, "--splits-column", "split", *where]
-        words += ["-t", "regression" if task == "regression" else "classification", "-o", folder / "out"]
-        words += ["--pytorch-seed", seed, "-q", *([] if asked.epochs is None else ["--epochs", asked.epochs])]
-        _chemprop(words)
-        with (folder / "val.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([["smiles"], *([one] for one in smiles[parts == "val"])])
-        model = folder / "out" / "model_0" / "best.pt"
-        _chemprop(["predict", "-i", folder / "val.csv", "-s", "smiles", "--model-paths", model, *where,
-                   "-o", folder / "said.csv", "-q"])  # fmt: skip
-        written = {"val": folder / "said.csv", "test": folder / "out" / "model_0" / "test_predictions.csv"}
-        said = {}
-        for part, file_path in written.items():
-            with file_path.open(newline="") as file:
-                found = list(csv.DictReader(file))
-            assert [row["smiles"] for row in found] == smiles[parts == part].tolist()
-            said[part] = np.array([[[float(row[name]) for name in names] for row in found]])
+    where = ["--accelerator", "cpu" if asked.device == "cpu" else "auto", "-q"]
+    folder = path.parent.absolute() / f"chemprop-{seed}-training"
+    words = ["train", "-i", path, "-s", "smiles", "--target-columns", *names, "--splits-column", "split", *where]
+    words += ["-t", "regression" if task == "regression" else "classification", "-o", folder]
+    _chemprop(seed, words + ([] if asked.epochs is None else ["--epochs", asked.epochs]))
+    with (folder / "val.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["smiles"], *([one] for one in smiles[parts == "val"])])
+    model = folder / "model_0"
+    written = {"val": folder / "said.csv", "test": model / "test_predictions.csv"}
+    words = ["predict", "-i", folder / "val.csv", "-s", "smiles", "--model-paths", model / "best.pt"]
+    _chemprop(seed, [*words, *where, "-o", written["val"]])
+    said = {}
+    for part, file_path in written.items():
+        with file_path.open(newline="") as file:
+            found = list(csv.DictReader(file))
+        assert [row["smiles"] for row in found] == smiles[parts == part].tolist()
+        said[part] = np.array([[[float(row[name]) for name in names] for row in found]])
+    shutil.rmtree(folder)
     return said
 
 
-def _chemprop(words: list[Any]) -> None:
-    done = subprocess.run([*CHEMPROP, *map(str, words)], check=False, capture_output=True, text=True, env=os.environ)
+def _chemprop(seed: int, words: list[Any]) -> None:
+    line = [*map(str, [*CHEMPROP, seed, *words])]
+    done = subprocess.run(line, check=False, capture_output=True, text=True, env=os.environ)
     if done.returncode:
         raise RuntimeError(f"chemprop: expected it to end well, got {done.stderr[-2000:]}")
 

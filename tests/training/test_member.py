@@ -162,6 +162,17 @@ def test_captured_steps_are_the_steps(sections, monkeypatch):
 
 @pytest.mark.gpu
 @needs_cuda
+@pytest.mark.parametrize("name", ["simple", "complex", "towers", "nodes"])
+def test_captured_steps_in_half_precision(name, monkeypatch):
+    training = {**STEPS, "precision": "bf16-mixed"}
+    losses, weights = captured_or_not(monkeypatch, True, training=training, **GPU_CASES[name])
+    expected, others = captured_or_not(monkeypatch, False, training=training, **GPU_CASES[name])
+    torch.testing.assert_close(losses, expected, rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(weights, others, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize("sections", [{}, AUGMENTED], ids=["plain", "augmented"])
 def test_small_parts_and_rooms_that_grow_change_nothing(sections, monkeypatch):
     expected, weights = captured_or_not(monkeypatch, True, training=STEPS, **sections)

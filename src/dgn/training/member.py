@@ -159,6 +159,8 @@ class Member:
     def _take_step(self, row: Tensor) -> None:
         assert self.words.batches is not None
         self.optimizer.zero_grad(set_to_none=True)
+        if self.side is not None:  # a capture can only wait for a branch that it knows, and not every layer begins one
+            self.side.wait_stream(torch.cuda.current_stream(self.device))
         with aside(self.side):
             prediction = self.model(row)
         target, real = target_of(self.words.batches.read(row))
