@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from dgn.reports.tables import Table as TextTable
@@ -53,14 +54,14 @@ class Display:
                 self.drawn = time.monotonic()
         elif report.epoch == 1 or report.epoch % max(1, report.epochs // LINES) == 0 or report.epoch == report.epochs:
             told = self.describe(report)
-            self.console.print(", ".join(f"{name} {value}" for name, value in told.items()), soft_wrap=True)
+            say(self.console, ", ".join(f"{name} {value}" for name, value in told.items()))
 
     def say(self, message: str) -> None:
         """A line above the table. It comes between trainings: the rows of the one before are not those of the next."""
         self.latest.clear()
         if self.live is not None:
             self.live.update("", refresh=True)
-        self.console.print(message, soft_wrap=True, highlight=False, markup=False)
+        say(self.console, message)
 
     def render(self) -> Table:
         table = Table(box=None, pad_edge=False)
@@ -96,6 +97,11 @@ def as_time(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def say(console: Console, message: str | Text) -> None:
+    """A line as it is: neither wrapped nor coloured, and brackets are brackets."""
+    console.print(message, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_table(console: Console, table: "TextTable") -> None:

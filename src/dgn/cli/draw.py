@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.console import Console
 
 from dgn.cli.directions import Laplacian
+from dgn.cli.display import make_console, say
 
 if TYPE_CHECKING:
     from dgn.drawing.scene import Scene
@@ -66,7 +66,7 @@ def command(
     if html is not None:
         write_page(scenes, html, k, kind)
     written = " and ".join(str(path) for path in (out, html) if path is not None)
-    Console().print(f"drawn: {written}", soft_wrap=True, highlight=False, markup=False)
+    say(make_console(), f"drawn: {written}")
 
 
 def _check(given: list[str], out: Path | None, html: Path | None, model: Path | None, target: str | None) -> None:

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from dgn.cli.display import say
+
 # What input, files, missing packages and failed computations raise; anything else is a bug and shows its traceback.
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 
@@ -30,6 +32,4 @@ class Verbs(TyperGroup):
 
 def say_error(message: str) -> None:
     """Print one red line, unwrapped, on the error stream."""
-    Console(stderr=True, soft_wrap=True, highlight=False).print(
-        Text.assemble(("Error: ", "bold red"), (message, "red"))
-    )
+    say(Console(stderr=True), Text.assemble(("Error: ", "bold red"), (message, "red")))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dgn.cli.display import Display, make_console, print_table
+from dgn.cli.display import Display, make_console, print_table, say
 from dgn.cli.running import stopped
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
         *(["errors while training are in standard deviations of the target"] if data.task == "regression" else []),
     ]
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        say(console, line)
 
 
 def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
@@ -191,4 +191,4 @@ def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
         f"in {out}: README.md (the model card), {', '.join(others)}",
     ]
     for line in (*filter(None, words), f"dgn predict {out} TABLE --out FILE uses it"):
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        say(console, line)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgn.cli.display import make_console, print_table
+from dgn.cli.display import make_console, print_table, say
 
 if TYPE_CHECKING:
     from dgn.nn import DGN
@@ -26,17 +26,16 @@ def command(
     console = make_console()
     if experiment is None:
         print_table(console, list_experiments())
-        console.print("dgn info EXPERIMENT shows one, dgn train EXPERIMENT trains it", highlight=False)
+        say(console, "dgn info EXPERIMENT shows one, dgn train EXPERIMENT trains it")
         return
     one = load_experiment(experiment, change or ())
     print_table(console, describe(one))
-    console.print(str(_network(one)), highlight=False, markup=False, soft_wrap=True)
+    say(console, str(_network(one)))
     if set(one.network.scalers) != {"identity"}:
-        console.print(
+        say(
+            console,
             f"delta is {UNKNOWN:g} here because the graphs are not read; training takes the mean of log(degree + 1) "
             "over the nodes of the training graphs",
-            highlight=False,
-            soft_wrap=True,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dgn.cli.display import make_console
+from dgn.cli.display import make_console, say
 
 LARGE = 500_000  # bytes of a table from which other processes are worth their start
 MOST = 16  # processes that are started unasked: each takes some hundred megabytes
@@ -60,16 +60,13 @@ def command(
         found = predict_table(loaded, opened, out, options, advance)
     console = make_console()
     if found.smiles not in (smiles, loaded.smiles):
-        console.print(
-            f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here", highlight=False, markup=False
-        )
-    console.print(f"{count(found.rows)} in {out}", highlight=False, soft_wrap=True, markup=False)
+        say(console, f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here")
+    say(console, f"{count(found.rows)} in {out}")
     if found.unreadable:
         shown = ", ".join(map(str, found.lines)) + (", ..." if found.unreadable > len(found.lines) else "")
-        console.print(
+        say(
+            console,
             f"{count(found.unreadable)} without a prediction (line {shown}); the column problem says why",
-            highlight=False,
-            soft_wrap=True,
         )
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from dgn.cli.datasets import Datasets, is_finished, own_graphs
-from dgn.cli.display import as_time, make_console, print_table
+from dgn.cli.display import as_time, make_console, print_table, say
 from dgn.cli.errors import say_error
 from dgn.cli.running import STOPPED, draw_summary, read_seeds, run_seeds, say_conditions
 from dgn.cli.workers import output, workers
@@ -102,9 +103,7 @@ def run_cells(
         draw_summary(out / name)
     _print_tables(console, experiments, finished)
     say_conditions(console, [run for runs in finished.values() for run in runs])
-    console.print(
-        f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}", markup=False
-    )
+    say(console, f"mean ± deviation over seeds; {as_time(time.monotonic() - start)} in all; runs in {out}")
     return code
 
 
@@ -115,7 +114,7 @@ def _in_turn(console: Console, experiments: Sequence["Experiment"], out: Path, d
         if load.lacks(experiment):
             yield experiment, None, 0.0
             continue
-        console.print(f"[bold]{number}/{len(experiments)} {experiment.name}[/bold]", highlight=False)
+        say(console, Text(f"{number}/{len(experiments)} {experiment.name}", "bold"))
         begin = time.monotonic()
         try:
             runs = _run_cell(console, experiment, load, out, device)
@@ -189,11 +188,9 @@ def _say_score(console: Console, runs: Sequence["FinishedRun"], seconds: float) 
 
     experiment = runs[0].experiment
     paper = "" if experiment.published is None else f" (paper {published_score(experiment)})"
-    console.print(
+    say(
+        console,
         f"{experiment.name}: {summarize(runs)}{paper}, {as_time(seconds)}",
-        soft_wrap=True,
-        highlight=False,
-        markup=False,
     )
 
 

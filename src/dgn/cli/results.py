@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dgn.cli.display import make_console
+from dgn.cli.display import make_console, say
 
 PAGE, README = Path("docs/results.md"), Path("README.md")
 BEYOND = "beyond.md"  # beside the page
@@ -40,9 +40,9 @@ def command(
         raise ValueError("--name: expected together with --collect, got it alone; name the runs to collect")
     if collect is not None:
         for path in collect_results(collect, source, name, overwrite):
-            console.print(f"{path}", highlight=False, soft_wrap=True, markup=False)
+            say(console, f"{path}")
     for path in write_pages(source, page, readme):
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
+        say(console, f"wrote {path}")
 
 
 def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:

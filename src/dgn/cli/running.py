@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from dgn.cli.display import Display, print_table
+from dgn.cli.display import Display, print_table, say
 
 if TYPE_CHECKING:
     from dgn.data.benchmarks import Benchmark
@@ -75,14 +75,12 @@ def say_resumed(
     begun = [seed for seed in missing if seed_folder(out, seed).exists()]
     parts = [("finished", done), ("resuming", begun), ("new", [seed for seed in missing if seed not in begun])]
     told = "; ".join(f"{word}: seed {', '.join(map(str, seeds))}" for word, seeds in parts if seeds)
-    console.print(f"{experiment.name} in {out}: {told}", soft_wrap=True, highlight=False, markup=False)
+    say(console, f"{experiment.name} in {out}: {told}")
 
 
 def stopped(console: Console, out: Path) -> typer.Exit:
     """Say that a training was stopped, and how to go on; the end of the command."""
-    console.print(
-        f"Stopped. What was trained is in {out}; the same command goes on from there.", soft_wrap=True, markup=False
-    )
+    say(console, f"Stopped. What was trained is in {out}; the same command goes on from there.")
     return typer.Exit(STOPPED)
 
 
@@ -148,9 +146,7 @@ def report_seeds(console: Console, out: Path, runs: Sequence["FinishedRun"]) -> 
 
     print_table(console, seeds_table(runs))
     say_conditions(console, runs)
-    console.print(
-        f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed", soft_wrap=True, markup=False
-    )
+    say(console, f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed")
 
 
 def say_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
@@ -158,10 +154,10 @@ def say_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
     from dgn.reports.scores import changed_settings
 
     for note in sorted({run.data for run in runs if run.data}):
-        console.print(f"data: {note}", highlight=False, markup=False)
+        say(console, f"data: {note}")
     changed = sorted({key for run in runs for key in changed_settings(run.experiment)})
     if changed:
-        console.print(f"not as published: {', '.join(changed)}", soft_wrap=True, highlight=False, markup=False)
+        say(console, f"not as published: {', '.join(changed)}")
 
 
 def read_seeds(text: str | None) -> list[int] | None:

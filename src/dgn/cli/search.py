@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dgn.cli.display import make_console, print_table
+from dgn.cli.display import make_console, print_table, say
 from dgn.cli.running import read_seeds
 from dgn.cli.trials import as_text, run_at_once, run_in_turn
 
@@ -81,10 +81,9 @@ def run_search(
         raise RuntimeError(f"{search.folder}: expected a trial with a score, got none; see why above")
     print_table(console, trials_table(search, best[:SHOWN]))
     path = search.write_best(best[0])
-    console.print(
+    say(
+        console,
         f"chosen by validation: trial {best[0].number}; dgn train {path} trains it with all seeds",
-        highlight=False,
-        soft_wrap=True,
     )
 
 

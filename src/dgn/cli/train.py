@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from dgn.cli.display import make_console, print_table
+from dgn.cli.display import make_console, print_table, say
 from dgn.cli.running import read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path,
     groups, histories = {}, {}
     for name, experiment in variants.items():
         aggregators = ", ".join(experiment.network.aggregators)
-        console.print(f"[bold]{name}[/bold]: {aggregators}", highlight=False)
+        say(console, Text.assemble((name, "bold"), f": {aggregators}"))
         groups[name] = run_seeds(console, experiment, lambda: digits, experiment.training.seeds, out / name, device)
         histories[name] = read_history(out / name, experiment.training.seeds[0])
     table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs: what direction adds")
@@ -87,9 +88,8 @@ def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path,
     draw_curves(histories, "accuracy", out / "curves.png")
     draw_digits(digits.graphs, range(SHOWN), out / "digits.png")
     print_table(console, table)
-    console.print(
+    say(
+        console,
         f"in {out}: results.md, curves.png, digits.png (the field, and what dx makes of digits), and a folder for "
         "each network",
-        soft_wrap=True,
-        highlight=False,
     )

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from dgn.cli.datasets import Graphs, Prepared, own_graphs
+from dgn.cli.display import say
 from dgn.cli.errors import say_error
 from dgn.cli.running import run_seeds
 from dgn.cli.workers import output, workers
@@ -98,13 +99,13 @@ def begin(
 ) -> "Experiment | None":
     """The experiment of a trial, announced, its graphs loaded; settings that do not fit together are left out."""
     told = ", ".join(f"{name} {as_text(value)}" for name, value in trial.values.items())
-    console.print(f"[bold]{trial.number + 1}/{total}[/bold] {escape(told)}", highlight=False, soft_wrap=True)
+    say(console, Text.assemble((f"{trial.number + 1}/{total} ", "bold"), told))
     try:
         experiment = search.resolve(trial)
         load(experiment)
         return experiment
     except ValueError as problem:
-        console.print(f"left out: {problem}", highlight=False, soft_wrap=True, markup=False)
+        say(console, f"left out: {problem}")
         search.tell(trial, None)
         return None
 
@@ -136,7 +137,7 @@ def run_trial(
     except GivenUpError as reason:
         return Outcome(None, str(reason), given_up=True)
     except Exception as problem:  # whatever it is, the other trials must not be lost
-        console.print(traceback.format_exc(), highlight=False, soft_wrap=True, markup=False)
+        say(console, traceback.format_exc())
         return Outcome(None, f"{type(problem).__name__}: {problem}")
     score = summarize(runs, "val")
     return Outcome(score.mean / unit(score.metric), f"validation {score.metric} {score}")
@@ -160,7 +161,7 @@ def end(console: Console, search: "Search", trials: "list[Trial]", outcome: Outc
         if outcome.score is None and not outcome.given_up:
             say_error(told)
         else:
-            console.print(told, highlight=False, soft_wrap=True)
+            say(console, told)
 
 
 def _work(experiment: "Experiment", folder: Path, device: str, prune: bool) -> Outcome:

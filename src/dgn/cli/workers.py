@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import typer
 from rich.console import Console
 
+from dgn.cli.display import say
 from dgn.cli.running import STOPPED
 
 OUTPUT = "output.txt"  # what a run would have printed if it were alone
@@ -83,7 +84,7 @@ def workers(console: Console, folder: Path, processes: int) -> Iterator[Workers]
         pool.threads.shutdown(wait=False, cancel_futures=True)
         theirs.close()  # before the pool waits for what is under way
         if isinstance(reason, KeyboardInterrupt):
-            console.print(f"Stopped. The same command goes on in {folder}.", soft_wrap=True, markup=False)
+            say(console, f"Stopped. The same command goes on in {folder}.")
             raise typer.Exit(STOPPED) from None
         raise
     finally:
