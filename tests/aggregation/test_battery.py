@@ -140,6 +140,21 @@ def test_nodes_without_neighbours_give_0(kernel, make_case):
         assert gradient[1:4].any()
 
 
+@pytest.mark.parametrize("gradients", [True, False], ids=["with gradients", "without"])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_nan_in_a_message_is_seen(kernel, place, gradients):
+    graph = dgn.as_graph(torch.tensor([[1, 2, 3, 4, 5, 1], [0, 0, 0, 0, 0, 2]], device=kernel.device), 6)
+    plan = make_plan(["sum", "mean", "max", "min", "var", "std", "dx1"])
+    field = torch.ones(6, 1, device=kernel.device)
+    source = torch.arange(6.0, device=kernel.device)[:, None].repeat(1, 3)
+    source[1 + place, 1] = torch.nan
+    messages = Messages(source=source.requires_grad_(gradients))
+    out = aggregate(plan, messages, plan.compute_weights(field, graph), graph, kernel.backend)
+    assert out[0, :, 1].isnan().all()
+    assert not out[0, :, [0, 2]].isnan().any()
+    assert out[2, :, 1].isnan().any() == (place == 0)
+
+
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("parts", [("table",), ("source", "table")], ids="+".join)
 def test_of_equal_messages_the_first_edge_gets_the_gradient(kernel, name, parts):

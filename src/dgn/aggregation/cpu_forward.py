@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from dgn.aggregation.lanes import WIDTH, load, load_part, root, spread, store, where_above
+from dgn.aggregation.lanes import WIDTH, load, load_part, root, spread, store, where_above, where_larger
 from dgn.aggregation.plan import SMALLEST_VARIANCE, Code
 
 SUM, MEAN, MAX, MIN, VAR, STD, SIGNED, ABSOLUTE = (int(code) for code in Code)
@@ -35,12 +35,12 @@ def finish_isotropic(code, count, total, moment, second, largest, smallest, zero
     if code == MAX:
         return largest
     if code == MIN:
-        return smallest
+        return zero - smallest
     mean = moment / count
     variance = second / count - mean * mean
     if code == VAR:
-        return where_above(variance, zero, variance, zero)
-    return where_above(variance, limit, root(variance), zero)
+        return where_larger(variance, zero, variance, zero)
+    return where_larger(variance, limit, root(variance), zero)
 
 
 @inlined
@@ -59,8 +59,7 @@ def aggregate_nodes(
     need_sum, need_var = has(codes, SUM, MEAN), has(codes, VAR, STD)
     need_max, need_min = has(codes, MAX, MAX), has(codes, MIN, MIN)
     zero, limit = spread(out.dtype.type(0)), spread(out.dtype.type(SMALLEST_VARIANCE))
-    lowest, highest = spread(out.dtype.type(-np.inf)), spread(out.dtype.type(np.inf))
-    nowhere = spread(np.int32(-1))
+    lowest, nowhere = spread(out.dtype.type(-np.inf)), spread(np.int32(-1))
     sums = np.empty((columns_of_weight, WIDTH), out.dtype)
     for i in range(first, last):
         begin, end, at = pointer[i], pointer[i + 1], rank[i] if len(rank) else i
@@ -69,7 +68,7 @@ def aggregate_nodes(
             c = block_start(block, channels)
             own = load_part(target, (i, c))
             total, moment, second, place_max, place_min = zero, zero, zero, nowhere, nowhere
-            largest, smallest = (lowest, highest) if end > begin else (zero, zero)
+            largest, smallest = (lowest, lowest) if end > begin else (zero, zero)  # the smallest with another sign
             pivot = zero
             if need_var and end > begin:
                 pivot = own + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
@@ -83,11 +82,12 @@ def aggregate_nodes(
                     away = m - pivot
                     moment, second = moment + away, second + away * away
                 if need_max:
-                    place_max = where_above(m, largest, spread(np.int32(slot - begin)), place_max)
-                    largest = where_above(m, largest, m, largest)
+                    place_max = where_larger(m, largest, spread(np.int32(slot - begin)), place_max)
+                    largest = where_larger(m, largest, m, largest)
                 if need_min:
-                    place_min = where_above(smallest, m, spread(np.int32(slot - begin)), place_min)
-                    smallest = where_above(smallest, m, m, smallest)
+                    minus = zero - m
+                    place_min = where_larger(minus, smallest, spread(np.int32(slot - begin)), place_min)
+                    smallest = where_larger(minus, smallest, minus, smallest)
                 for column in range(columns_of_weight):
                     store(sums, (column, 0), load(sums, (column, 0)) + weight[slot, column] * m)
             for a in range(len(codes)):

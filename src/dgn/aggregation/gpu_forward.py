@@ -31,14 +31,25 @@ def load_messages(
 
 
 @triton.jit
+def larger(a, i, b, j):
+    """Of two messages and their places the larger one; NaN is above all numbers, and of equals the first stays."""
+    first = (a > b) | (a != a) | ((a == b) & (i < j))
+    return tl.where(first, a, b), tl.where(first, i, j)
+
+
+@triton.jit
+def larger_value(a, b):
+    return tl.where((a > b) | (a != a), a, b)
+
+
+@triton.jit
 def grow_extreme(m, start, largest, place, SAVE: tl.constexpr):
-    """The largest message so far and its place among the edges of the node; the first of equals stays."""
+    """The largest message so far and its place among the edges of the node."""
     if SAVE:
-        high, at = tl.max(m, axis=0, return_indices=True, return_indices_tie_break_left=True)
-        place = tl.where(high > largest, start + at, place)
-    else:
-        high = tl.max(m, axis=0)
-    return tl.maximum(largest, high), place
+        here = tl.broadcast_to((start + tl.arange(0, m.shape[0]))[:, None], m.shape)
+        high, at = tl.reduce((m, here), 0, larger)
+        return larger(largest, place, high, at)
+    return larger_value(largest, tl.reduce(m, 0, larger_value)), place
 
 
 @triton.jit
@@ -68,7 +79,7 @@ def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree, co
     elif CODE == VAR:
         value = variance
     elif CODE == STD:
-        value = tl.where(variance > SMALLEST_VARIANCE, tl.sqrt(variance), 0.0)
+        value = tl.where(variance <= SMALLEST_VARIANCE, 0.0, tl.sqrt(variance))  # NaN stays
     return value
 
 
@@ -168,7 +179,8 @@ def aggregate_nodes(
             grown = grown + (along[column] + tl.sum(w[:, None] * m, axis=0),)
         along = grown
     count = tl.maximum(degree, 1).to(ACC)
-    variance = tl.maximum(squares / count - (shifted / count) * (shifted / count), 0.0)
+    variance = squares / count - (shifted / count) * (shifted / count)
+    variance = tl.where(variance < 0.0, 0.0, variance)  # NaN stays
     itself = load_itself(source + i * source_stride + channels, node + i * node_stride + channels, base, inside,
                          HAS_SOURCE, HAS_NODE, HAS_SELF)  # fmt: skip
     if SAVE:

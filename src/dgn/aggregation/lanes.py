@@ -103,6 +103,17 @@ def where_above(typing, a, b, yes, no):
 
 
 @intrinsic
+def where_larger(typing, a, b, yes, no):
+    """``yes`` where a > b or a is NaN, else ``no``: NaN is above all numbers, and stays."""
+
+    def emit(context, builder, signature, arguments):
+        above = builder.fcmp_ordered(">", *arguments[:2])
+        return builder.select(builder.or_(above, builder.fcmp_unordered("uno", *arguments[:1] * 2)), *arguments[2:])
+
+    return yes(a, b, yes, no), emit
+
+
+@intrinsic
 def where_equal(typing, a, b, yes, no):
     """``yes`` where the whole numbers a and b are the same, else ``no``."""
 

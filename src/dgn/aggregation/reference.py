@@ -41,17 +41,17 @@ def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph:
 
 
 def _extreme(m: Tensor, target: Tensor, num_nodes: int) -> Tensor:
-    """The largest message per node and channel, 0 for none; among equals the first edge gets the gradient."""
+    """The largest message per node and channel, NaN above all, 0 for none; of equals the first gets the gradient."""
     index = target[:, None].expand_as(m)
     largest = m.new_full((num_nodes, m.size(1)), -torch.inf).scatter_reduce(0, index, m.detach(), reduce="amax")
     edges = m.size(0)
     slot = torch.arange(edges, device=m.device)[:, None].expand_as(m)
-    slot = torch.where(m.detach() == largest[target], slot, edges)
+    slot = torch.where((m.detach() == largest[target]) | m.isnan(), slot, edges)
     first = slot.new_full(largest.shape, edges).scatter_reduce(0, index, slot, reduce="amin")
     padded = torch.cat([m, m.new_zeros(1, m.size(1))])  # the last row serves nodes without neighbours
     return padded.gather(0, first)
 
 
 def _root(variance: Tensor) -> Tensor:
-    enough = variance > SMALLEST_VARIANCE
+    enough = ~(variance <= SMALLEST_VARIANCE)  # NaN stays
     return torch.where(enough, torch.where(enough, variance, 1.0).sqrt(), 0.0)
