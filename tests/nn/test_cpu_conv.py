@@ -58,6 +58,13 @@ def test_one_function_is_its_parts(scalers, derivative, edges):
         )
 
 
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_numbers_of_another_precision_than_the_parameters_are_refused(backend):
+    graph, conv = ring_with_leaves(100), make(["identity"], "paper", backend, edge_dim=None)
+    with pytest.raises(RuntimeError, match="dtype"):
+        conv(torch.zeros(graph.num_nodes, 5), graph, torch.zeros(graph.num_edges, 1))
+
+
 def test_a_graph_without_nodes():
     graph = dgn.as_graph(torch.zeros(2, 0).long(), 0)
     found = run(make(THREE, "paper", "cpu", edge_dim=None), graph, None)

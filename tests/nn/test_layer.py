@@ -65,6 +65,20 @@ def test_norm_and_residual_can_be_left_out(towers):
     assert torch.equal(layer(x, GRAPH), expected)
 
 
+def test_a_layer_takes_edge_index_as_it_takes_a_graph():
+    layer, x = make(), random(6, 4)
+    assert torch.equal(layer(x, GRAPH.edge_index), layer(x, GRAPH))
+
+
+@pytest.mark.parametrize("norm", [torch.nn.Identity(), torch.nn.LayerNorm(16)], ids=["none", "layer norm"])
+@pytest.mark.parametrize("nodes", [6, 600], ids=["small", "kernels"])
+def test_another_norm_may_be_put_in_place_of_batch_norm(norm, nodes):
+    layer, x = make(16, 16), random(nodes, 16)
+    layer.norm = norm
+    graph = dgn.as_graph(torch.randint(nodes, (2, 8 * nodes), generator=torch.Generator().manual_seed(1)), nodes)
+    torch.testing.assert_close(layer(x, graph), x + norm(layer.conv(x, graph)).relu())
+
+
 def test_reset_reaches_every_part_of_a_layer():
     layer = make(towers=2)
     before = {name: parameter.clone() for name, parameter in layer.named_parameters()}

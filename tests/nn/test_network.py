@@ -97,6 +97,15 @@ def test_a_batch_gives_what_its_graphs_give_alone(options, readout, virtual_node
     torch.testing.assert_close(together, torch.cat([net(graph) for graph in graphs]))
 
 
+@pytest.mark.parametrize("options", [{"virtual_node": True}, {"norm": "before", "feed_forward": 2}, {"edge_dim": 5}])
+def test_a_network_goes_on_with_synchronised_batch_norms(options):
+    if "edge_dim" in options:
+        options = {"message": "complex", "edge_encoder": CategoryEncoder((4,), 5), "edge_updates": True} | options
+    net, batch = network(**options).eval(), Batch.from_data_list(GRAPHS)
+    expected = net(batch)
+    torch.testing.assert_close(nn.SyncBatchNorm.convert_sync_batchnorm(net)(batch), expected)
+
+
 def test_a_batch_of_fields_of_very_different_size_gives_what_its_graphs_give_alone():
     net = network().eval()
     small = data(path(5))

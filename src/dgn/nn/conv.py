@@ -155,7 +155,7 @@ class DGNConv(nn.Module):
 
     def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
         """Whether the convolution is one function: on the CPU, with few degrees."""
-        if not self.may_be_whole:
+        if not self.may_be_whole or x.dtype != self.update.bias.dtype:  # PyTorch refuses to mix them
             return False
         few = self.scalers == ("identity",) or is_grouped(x, self.towers, len(self.scalers), graph)
         return few and is_whole(x, self.backend, graph, weights)

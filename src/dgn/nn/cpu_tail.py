@@ -20,7 +20,9 @@ SMALLEST = 1 << 18  # numbers in a piece of work: below, handing it to a thread 
 
 def is_fused(y: Tensor, norm: BatchNorm, size: Tensor | None, real: Tensor | None) -> bool:
     """Whether :func:`finish_rows` applies: in training, in one process, without padding, and worth the kernels."""
-    if norm.plain or real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES:
+    if not isinstance(norm, BatchNorm) or norm.plain:  # another one may have been put in its place
+        return False
+    if real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES:
         return False
     usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
     tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")

@@ -1,5 +1,7 @@
 """What surrounds a convolution in the published networks."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from dgn.aggregation import Weights
@@ -11,7 +13,8 @@ from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
 from dgn.nn.edge_numbers import EdgeNumbers, Edges
 from dgn.nn.edges import EdgeTable
-from dgn.nn.norm import BatchNorm
+from dgn.nn.inputs import read_graph
+from dgn.nn.norm import BatchNorm, normalize_rows
 from dgn.nn.parameters import reset
 from dgn.nn.pre_norm import Placement, check_placement, normalize
 from dgn.nn.tail import finish
@@ -27,8 +30,8 @@ class DGNLayer(nn.Module):
     dropout: :math:`x + \text{dropout}(\text{relu}(\text{conv}(\text{norm}(s \odot x))))`.
 
     Shapes:
-        ``x`` [N, in] to [N, out]; ``size`` [N, 1] the factor of the graph-size norm, or ``None``; ``real`` [N, 1]: 0
-        for nodes that are padding.
+        ``x`` [N, in] to [N, out]; ``weights`` of ``conv.plan.compute_weights(field, graph)``; ``size`` [N, 1] the
+        factor of the graph-size norm, or ``None``; ``real`` [N, 1]: 0 for nodes that are padding.
     """
 
     def __init__(
@@ -56,12 +59,13 @@ class DGNLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        graph: Graph,
+        edge_index: Any,
         weights: Weights | None = None,
         edge_attr: Edges = None,
         size: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
+        graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
         if self.placement == "after" and gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
@@ -136,5 +140,5 @@ class VirtualNode(nn.Module):
 
     def forward(self, x: Tensor, graph: Graph, state: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gathered = self.linear(state + graph.sum_over_graph(x))
-        state = state + self.dropout(self.norm(gathered, real).relu())
+        state = state + self.dropout(normalize_rows(self.norm, gathered, real).relu())
         return x + (state[graph.batch] if graph.batch is not None else state), state

@@ -51,6 +51,12 @@ class BatchNorm(nn.BatchNorm1d):
         self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum.to(self.running_var.dtype))
 
 
+def normalize_rows(norm: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
+    """Batch norm over real rows; a norm put in its place, by ``convert_sync_batchnorm`` for example, sees all rows."""
+    y: Tensor = norm(x, real) if isinstance(norm, BatchNorm) else norm(x)
+    return y
+
+
 def _everywhere(value: Tensor, together: bool) -> Tensor:
     """The sum of a value over all processes, with gradients through it."""
     if not together:
