@@ -31,8 +31,9 @@ class Row(NamedTuple):
 class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
-    Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an editor does: the header is line 1, and a
-    quoted value may span several. In Parquet, which has no lines, the first row is line 1.
+    Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an editor
+    does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first row is
+    line 1.
     """
 
     path: Path
@@ -169,7 +170,7 @@ def _text(path: Path) -> IO[str]:
     with opened(path, "rb") as file:
         marked = _checked(path, lambda: file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     encoding = "utf-16" if marked else "utf-8-sig"  # "Unicode text" of Excel is the former
-    return cast(IO[str], opened(path, "rt", encoding=encoding, errors="surrogateescape", newline=""))
+    return cast("IO[str]", opened(path, "rt", encoding=encoding, errors="surrogateescape", newline=""))
 
 
 def _checked(path: Path, read: Callable[[], Found]) -> Found:
