@@ -5,7 +5,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,8 +31,8 @@ class Row(NamedTuple):
 class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
-    Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an editor
-    does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first row is
+    Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an
+    editor does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first row is
     line 1.
     """
 
@@ -70,6 +70,14 @@ def open_table(path: str | Path) -> Table:
     if next(table.rows(), None) is None:
         raise ValueError(f"{path}: expected rows of molecules, got a header alone; is the file complete?")
     return table
+
+
+def check_text(path: Path, names: Iterable[str]) -> None:
+    """Refuse names in another encoding before all work: no card can be written with them, and no picture drawn."""
+    for name in names:
+        if name.encode("utf-8", "ignore").decode() != name:
+            shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            raise ValueError(f"{path}: expected text in UTF-8, got {shown!r}; save it as CSV UTF-8")
 
 
 def _open_csv(path: Path) -> Table:
