@@ -131,9 +131,9 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
     if task is not None:
         check_option("task", task, TASKS)
     for name, column in values.items():
-        if found := _with_commas(column):
+        if commas := _with_commas(column):
             raise ValueError(
-                f"target {name!r}: expected numbers such as 1234.5, got {found[0]!r}; write them with a decimal point "
+                f"target {name!r}: expected numbers such as 1234.5, got {commas[0]!r}; write them with a decimal point "
                 "and without commas"
             )
     distinct = {name: _distinct(column) for name, column in values.items()}
@@ -161,9 +161,10 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
 def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> None:
     for name, column in values.items():
         if _share_of_numbers(column) <= 0.5:
+            texts = [text for text in _distinct(column) if _number(text) is None]
             raise ValueError(
-                f"target {name!r}: expected numbers or two classes, got {len(_distinct(column))} different texts; "
-                "choose another column, or make one of 0 and 1 for each class"
+                f"target {name!r}: expected numbers or two classes, got {len(texts)} different texts such as "
+                f"{texts[0]!r}; choose another column, or make one of 0 and 1 for each class"
             )
     if two:
         raise ValueError(
@@ -173,7 +174,7 @@ def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> N
 
 
 def _counts(column: Sequence[str]) -> dict[str, int]:
-    """How often each value stands that is not missing; spellings of a number are one, as are those of a text in case."""
+    """How often each value stands that is not missing; a number is one however it is spelled, a text in any case."""
     spelled: dict[float | str, str] = {}
     counts: dict[str, int] = {}
     for text, count in Counter(text.strip() for text in column).items():

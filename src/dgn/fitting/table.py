@@ -32,8 +32,8 @@ class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
     Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an
-    editor does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first row is
-    line 1.
+    editor does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first
+    row is line 1.
     """
 
     path: Path
