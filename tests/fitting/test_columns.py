@@ -64,6 +64,7 @@ def test_tasks_are_guessed() -> None:
         (["0", "1", "1.0", "inconclusive"], None, ("0", "1")),
         (["0", "1", "1.0", "inconclusive"], "binary", ("0", "1")),
         ([*["active", "inactive"] * 10, "inconclusive"], None, ("inactive", "active")),
+        (["neg", "pos", "n.d.", "ND"], None, ("neg", "pos")),
         (["active", "Inactive", "ACTIVE", "inactive"], None, ("Inactive", "active")),
         ([*["0", "1"] * 10, "2"], "binary", ("0", "1")),
         (["1.5", "2.5", *["3.5"] * 20, "4,5"], None, None),

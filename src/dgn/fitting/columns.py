@@ -11,7 +11,7 @@ from dgn.graph.checks import check_option
 
 Task = Literal["regression", "binary", "multi-label"]
 TASKS: tuple[Task, ...] = ("regression", "binary", "multi-label")
-MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "?", "missing"))
+MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "?", "missing", "nd", "n.d."))
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "molecule", "mol")
 TARGET_NAMES = ("y", "target", "label", "value", "activity", "property", "measured")
 NOT_TARGETS = ("id", "idx", "index", "number", "no", "cid", "cas", "row", "split", "fold", "set", "date", "year", "")
