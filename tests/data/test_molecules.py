@@ -53,6 +53,13 @@ def test_wrong_valences_are_read_and_nonsense_is_refused() -> None:
             read_smiles(nonsense)
 
 
+@pytest.mark.parametrize("smiles", ["CC(=O)\u041e", "\u0421CO", "CCO\u200b"])
+def test_letters_that_only_look_like_atoms_are_refused(smiles: str) -> None:
+    with pytest.raises(ValueError, match="smiles: expected ASCII"):
+        read_smiles(smiles)
+    assert len(read_smiles("CCO \u00e9thanol").x) == 3  # a name behind it is none of the molecule
+
+
 def test_no_molecules_pack_to_nothing() -> None:
     assert len(pack_smiles([])) == 0
 

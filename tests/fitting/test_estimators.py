@@ -69,6 +69,14 @@ def test_several_targets_with_gaps(numbers: list[tuple[str, float]]) -> None:
     assert found.shape == (2, 2)
 
 
+@pytest.mark.parametrize(("labels", "unknown"), [(("chain", "ring"), None), (("0", "1"), np.nan), ((0, 1), np.nan)])
+def test_an_unknown_label_is_no_class(numbers: list[tuple[str, float]], labels: tuple[Any, Any], unknown: Any) -> None:
+    y = [unknown if n < 2 else labels["1" in one] for n, (one, _) in enumerate(numbers)]
+    with pytest.warns(UserWarning, match=r"2 rows: no value to learn from; left out \(places 0, 1\)"):
+        model = dgn.DGNClassifier(**{**QUICK, "epochs": 1}).fit([one for one, _ in numbers], y)
+    assert model.classes_.tolist() == list(labels)
+
+
 def test_cross_validation(numbers: list[tuple[str, float]]) -> None:
     smiles = [one for one, _ in numbers]
     assert np.isfinite(cross_val_score(dgn.DGNRegressor(**QUICK), smiles, [y for _, y in numbers], cv=2)).all()
@@ -163,6 +171,8 @@ def test_wrong_input_is_refused() -> None:
         model.fit(["C", "CC"], [1.0])
     with pytest.raises(ValueError, match="got a constant"):
         model.fit(["C", "CC"], [1.0, 1.0])
+    with pytest.raises(ValueError, match="got infinite ones"):
+        model.fit(["C", "CC"], [1.0, np.inf])
     with pytest.raises(ValueError, match="got 3 classes"):
         dgn.DGNClassifier(**QUICK).fit(["C", "CC", "CCC"], [0, 1, 2])
     with pytest.raises(TypeError, match=r"epochs: expected a whole number, got 1\.5"):

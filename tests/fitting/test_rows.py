@@ -76,6 +76,19 @@ def test_a_value_of_neither_class_is_taken_as_missing(make_table: Callable[..., 
     ]
 
 
+@pytest.mark.parametrize(
+    ("header", "label"), [("smiles,Löslichkeit", "hoch"), ("smiles,y,Prüfer", "hoch"), ("smiles,y", "löslich")]
+)
+def test_names_in_another_encoding_are_refused_before_training(tmp_path: Path, header: str, label: str) -> None:
+    path, more = tmp_path / "t.csv", "," * (header.count(",") - 1)
+    rows = [f"{'C' * n},{label if n % 2 else 'x'}{more}" for n in range(1, 21)]
+    path.write_bytes("\n".join([header, *rows, ""]).encode("cp1252"))
+    with pytest.raises(ValueError, match=r"expected text in UTF-8, got '.*\ufffd.*'; save it as CSV UTF-8"):
+        read_table(open_table(path))
+    path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    assert len(read_table(open_table(path)).molecules.smiles) == 20
+
+
 def test_too_few_molecules_are_refused(make_table: Callable[..., Path]) -> None:
     with pytest.raises(ValueError, match="expected at least 10 molecules with targets, got 5 in 6 rows"):
         read_table(open_table(make_table([*PLAIN[:5], ("C(", 1)])))

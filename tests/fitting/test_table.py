@@ -57,6 +57,30 @@ def test_delimiters_are_found(tmp_path: Path, delimiter: str) -> None:
     assert next(open_table(path).rows()).values == ["CO", "1"]
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ('"logP, 25 C, water";smiles\n1.5;CO\n', ("logP, 25 C, water", "smiles")),
+        ("logP (octanol, water, 25 C);smiles\n1,5;CO\n2;CC\n", ("logP (octanol, water, 25 C)", "smiles")),
+        ("IC50, nM;smiles\n1,5;CO\n", ("IC50, nM", "smiles")),
+        ("smiles,logP;25 C\nCO,1.5\n", ("smiles", "logP;25 C")),
+    ],
+)
+def test_other_delimiters_may_stand_in_names(tmp_path: Path, text: str, columns: tuple[str, ...]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    assert open_table(path).columns == columns
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.tsv.gz"])
+def test_unicode_text_of_excel(tmp_path: Path, name: str) -> None:
+    path, text = tmp_path / name, "smiles\tLöslichkeit\r\nCO\t1\r\n".encode("utf-16")
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    table = open_table(path)
+    assert table.columns == ("smiles", "Löslichkeit")
+    assert [(row.line, row.values) for row in table.rows()] == [(2, ["CO", "1"])]
+
+
 def test_packed_files_and_other_bytes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"smiles,name\nCO,caf\xe9\n"))

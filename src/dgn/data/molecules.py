@@ -100,6 +100,9 @@ def parse_smiles(smiles: str) -> Any:
     check_package("SMILES", "rdkit")
     from rdkit import Chem, rdBase
 
+    # RDKit passes over other letters at either end: of acetic acid with a Cyrillic O, acetaldehyde would be left.
+    if not "".join(smiles.split()[:1]).isascii():
+        raise ValueError(f"smiles: expected ASCII alone, got {smiles!r}; write it anew")
     with rdBase.BlockLogs():
         parsed = Chem.MolFromSmiles(smiles)
         if parsed is not None:

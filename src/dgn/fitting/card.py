@@ -75,9 +75,13 @@ def interval_words(model: Model) -> str:
         return ""
     wanted = model.facts["interval"]
     text = f"`coverage` is the share of measured values within the {100 * wanted:g} % intervals, `width` their median."
-    fewest = int((~model.scores.isnan()).sum(dim=0).min())
-    if fewest < wanted / (1 - wanted) - 1e-9:
-        text += f" With {fewest} validation molecules there are too few for such intervals: they are infinite."
+    counts = (~model.scores.isnan()).sum(dim=0).tolist()
+    few = [each.name for each, count in zip(model.targets, counts, strict=True) if count < wanted / (1 - wanted) - 1e-9]
+    if few:
+        whose = "" if len(few) == len(counts) else f" of {', '.join(few)}"
+        text += (
+            f" With {min(counts)} validation molecules there are too few for such intervals{whose}: they are infinite."
+        )
     return text
 
 
@@ -100,10 +104,13 @@ def scored_words(model: Model) -> str:
 
 
 def score_table(model: Model) -> Table:
-    """Scores of each target, and their mean if there are several: of the molecules held out, if there are any."""
+    """Scores of each target, and their mean if there are several: of the molecules held out, if there are any.
+
+    A target that those have no value of, or one class only, stands there without scores.
+    """
     names = SCORES["regression" if model.task == "regression" else "classification"]
     found = model.facts["metrics"].get("test") or model.facts["metrics"]["val"]
-    rows = [(target, *_numbers(names, scores)) for target, scores in found["targets"].items()]
+    rows = [(each.name, *_numbers(names, found["targets"].get(each.name, {}))) for each in model.targets]
     if len(rows) > 1:
         rows.append(("mean", *_numbers(names, found["mean"])))
     return Table("", ("target", *names), tuple(rows))

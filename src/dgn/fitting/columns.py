@@ -1,6 +1,7 @@
 """Which columns of a table hold the molecules and what is to be predicted."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dgn.graph.checks import check_option
 
 Task = Literal["regression", "binary", "multi-label"]
 TASKS: tuple[Task, ...] = ("regression", "binary", "multi-label")
-MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "?", "missing"))
+MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "?", "missing", "nd", "n.d."))
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "molecule", "mol")
 TARGET_NAMES = ("y", "target", "label", "value", "activity", "property", "measured")
 NOT_TARGETS = ("id", "idx", "index", "number", "no", "cid", "cas", "row", "split", "fold", "set", "date", "year", "")
@@ -49,18 +50,20 @@ def read_value(text: str, classes: tuple[str, str] | None) -> float | None:
     if classes is None:
         return number
     for place, name in enumerate(classes):
-        if text == name or (number is not None and number == _number(name)):
+        if text.lower() == name.lower() or (number is not None and number == _number(name)):
             return float(place)
     return None
 
 
 def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> str:
     """The column of SMILES: by its name, else by what RDKit can read in a sample of the rows."""
-    named = [name for known in SMILES_NAMES for name in columns if _plain(name) == known]
-    named += [name for name in columns if "smiles" in name.lower() and name not in named]
-    for name in named:
-        if _readable(sample[name])[0] > 0.5:
-            return name
+    known = [name for known in SMILES_NAMES for name in columns if _plain(name) == known]
+    others = [name for name in columns if "smiles" in name.lower() and name not in known]
+    known, others = ([name for name in names if _readable(sample[name])[0] > 0.5] for names in (known, others))
+    if known or len(others) == 1:
+        return (known or others)[0]
+    if others:
+        raise ValueError(f"smiles: expected one column of SMILES, got {', '.join(others)}; choose one with --smiles")
     found = {name: _readable(values) for name, values in sample.items()}
     likely = [name for name, (share, _) in found.items() if share >= READABLE]
     if not likely:
@@ -100,7 +103,7 @@ def candidates(columns: Sequence[str], smiles: str) -> list[str]:
 def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], smiles: str) -> list[str]:
     """The columns to predict: the only one with numbers, or one of a telling name, or all if they are labels."""
     others = candidates(columns, smiles)
-    numeric = [name for name in others if _share_of_numbers(sample[name]) > 0.5]
+    numeric = [name for name in others if _share_of_numbers(sample[name]) > 0.5 or _with_commas(sample[name])]
     likely = numeric or [name for name in others if _two(sample[name])]
     telling = [name for known in TARGET_NAMES for name in likely if _plain(name) == known]
     if telling or len(likely) == 1:
@@ -127,6 +130,12 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
     """
     if task is not None:
         check_option("task", task, TASKS)
+    for name, column in values.items():
+        if commas := _with_commas(column):
+            raise ValueError(
+                f"target {name!r}: expected numbers such as 1234.5, got {commas[0]!r}; write them with a decimal point "
+                "and without commas"
+            )
     distinct = {name: _distinct(column) for name, column in values.items()}
     constant = [name for name, found in distinct.items() if len(found) < 2]
     if constant:
@@ -152,9 +161,10 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
 def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> None:
     for name, column in values.items():
         if _share_of_numbers(column) <= 0.5:
+            texts = [text for text in _distinct(column) if _number(text) is None]
             raise ValueError(
-                f"target {name!r}: expected numbers or two classes, got {len(_distinct(column))} different texts; "
-                "choose another column, or make one of 0 and 1 for each class"
+                f"target {name!r}: expected numbers or two classes, got {len(texts)} different texts such as "
+                f"{texts[0]!r}; choose another column, or make one of 0 and 1 for each class"
             )
     if two:
         raise ValueError(
@@ -164,13 +174,13 @@ def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> N
 
 
 def _counts(column: Sequence[str]) -> dict[str, int]:
-    """How often each value stands that is not missing; numbers count as one however they are spelled."""
+    """How often each value stands that is not missing; a number is one however it is spelled, a text in any case."""
     spelled: dict[float | str, str] = {}
     counts: dict[str, int] = {}
     for text, count in Counter(text.strip() for text in column).items():
         if not is_missing(text):
             number = _number(text)
-            name = spelled.setdefault(text if number is None else number, text)
+            name = spelled.setdefault(text.lower() if number is None else number, text)
             counts[name] = counts.get(name, 0) + count
     return counts
 
@@ -205,6 +215,13 @@ def _classes(values: Sequence[str]) -> tuple[str, str]:
 def _share_of_numbers(column: Sequence[str]) -> float:
     known = [text for text in column if not is_missing(text)]
     return sum(_number(text) is not None for text in known) / len(known) if known else 0.0
+
+
+def _with_commas(column: Sequence[str]) -> list[str]:
+    """Numbers with a comma, unless they are few; whether it parts decimals or thousands, they do not tell."""
+    known = [text.strip() for text in column if not is_missing(text)]
+    found = [text for text in known if re.fullmatch(r"[+-]?\d+(,\d+)+(\.\d*)?", text)]
+    return found if len(found) > STRAY * len(known) else []
 
 
 def _number(text: str) -> float | None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.fit import FitOptions, fit_molecules
-from dgn.fitting.given import Array, check_rows, labels_of, texts, whole, written
+from dgn.fitting.given import Array, check_rows, known_labels, labels_of, texts, whole, written
 from dgn.fitting.model import Model, Prediction, load_model
 from dgn.fitting.predict import predict_smiles
 from dgn.fitting.rows import read_molecules
@@ -132,6 +132,8 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
         check_rows(len(smiles), len(values))
         self._flat = values.ndim == 1
         values = values.reshape(len(smiles), -1)
+        if np.isinf(values).any():
+            raise ValueError("y: expected numbers, or NaN where there is none, got infinite ones; leave them out")
         for column in values.T:
             if len(np.unique(column[~np.isnan(column)])) < 2:
                 raise ValueError("y: expected at least two different values, got a constant; there is nothing to learn")
@@ -170,16 +172,17 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
     _task: Task = "binary"
 
     def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803
-        """Learn from SMILES and labels of two kinds."""
-        smiles, labels = texts(X), np.asarray(y)
-        check_rows(len(smiles), len(labels))
+        """Learn from SMILES and labels of two kinds, NaN or None where unknown."""
+        smiles, (labels, known) = texts(X), known_labels(y)
+        check_rows(len(smiles), len(known))
         self.classes_ = np.unique(labels)
-        if labels.ndim != 1 or len(self.classes_) != 2:
+        if known.ndim != 1 or len(self.classes_) != 2:
             raise ValueError(
                 f"y: expected one label of two classes per molecule, got {len(self.classes_)} classes in shape "
-                f"{list(labels.shape)}; for more, fit one classifier for each"
+                f"{list(known.shape)}; for more, fit one classifier for each"
             )
-        values = torch.from_numpy((labels == self.classes_[1]).astype(np.float64))[:, None]
+        values = torch.full((len(smiles), 1), float("nan"), dtype=torch.float64)
+        values[torch.from_numpy(known), 0] = torch.from_numpy((labels == self.classes_[1]).astype(np.float64))
         low, high = (str(each) for each in self.classes_)
         self._fit(smiles, values, (Target("y", (low, high)),))
         return self

@@ -29,6 +29,17 @@ def labels_of(names: tuple[str, str]) -> Array:
     return np.array(names)
 
 
+def known_labels(given: Any) -> tuple[Array, Array]:
+    """The labels that are neither NaN nor None, and where they are.
+
+    >>> known_labels(["no", float("nan"), "yes"])
+    (array(['no', 'yes'], dtype='<U3'), array([ True, False,  True]))
+    """
+    every = np.asarray(given, dtype=object)  # as text, NaN would be a label like others
+    known = np.array([one is not None and one == one for one in every.flat], dtype=bool).reshape(every.shape)
+    return (np.asarray(given) if known.all() else np.array(every[known].tolist())), known
+
+
 def whole(name: str, value: Any) -> int:
     """A parameter that counts, from Python's or NumPy's whole numbers.
 

@@ -22,7 +22,7 @@ from dgn.fitting.columns import (
     read_value,
 )
 from dgn.fitting.featurize import featurize, parse
-from dgn.fitting.table import Row, Table
+from dgn.fitting.table import Row, Table, check_text
 
 SAMPLE = 200  # values of each column that are looked at to find those to use
 SHOWN = 8  # lines that a message names
@@ -110,6 +110,7 @@ def read_table(
     varied = {name: values for name, values in columns.items() if not is_constant(values)}
     left = [] if targets or not varied else [name for name in names if name not in varied]
     kind, found = read_targets(varied if left else columns, task)
+    check_text(table.path, [*table.columns, *(text for each in found for text in each.classes or ())])
     places = [number for number, name in enumerate(names) if name not in left]
     values, odd = _values(whole, places, found)
     molecules, problems = read_molecules(

@@ -1,18 +1,21 @@
 """Tables of text, a row at a time: CSV (also packed with gzip) and Parquet, never whole in memory."""
 
+import codecs
 import csv
 import gzip
+import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from dgn.data.parquet import open_parquet
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
-DELIMITERS = ",\t;|"
+DELIMITERS = "\t;|,"  # commas last: names and numbers have them too
+LOOK = 20  # lines that tell the delimiter
 Found = TypeVar("Found")
 
 
@@ -28,8 +31,9 @@ class Row(NamedTuple):
 class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
-    Bytes that are no UTF-8 pass through unchanged. Lines are counted as an editor does: the header is line 1, and a
-    quoted value may span several. In Parquet, which has no lines, the first row is line 1.
+    Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an
+    editor does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first
+    row is line 1.
     """
 
     path: Path
@@ -68,16 +72,36 @@ def open_table(path: str | Path) -> Table:
     return table
 
 
+def check_text(path: Path, names: Iterable[str]) -> None:
+    """Refuse names in another encoding before all work: no card can be written with them, and no picture drawn."""
+    for name in names:
+        if name.encode("utf-8", "ignore").decode() != name:
+            shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            raise ValueError(f"{path}: expected text in UTF-8, got {shown!r}; save it as CSV UTF-8")
+
+
 def _open_csv(path: Path) -> Table:
     with _text(path) as file:
-        header = _checked(path, lambda: file.readline())
-    if not header.strip():
+        lines = _checked(path, lambda: list(islice(file, LOOK)))
+    if not lines or not lines[0].strip():
         raise ValueError(f"{path}: expected names of columns in the first line, got an empty one; is the file empty?")
-    delimiter = max(DELIMITERS, key=header.count)
+    delimiter = _delimiter(lines)
     first = next(_csv_rows(path, delimiter))
     if first.problem:
         raise ValueError(f"{path}: expected names of columns in the first line, got {first.problem}; correct it")
     return Table(path, tuple(name.strip() for name in first.values), delimiter)
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """What parts the names in the header, and as often the values of the lines below it, quoted ones aside.
+
+    >>> _delimiter(["IC50, nM;SMILES", "1,5;CCO"]), _delimiter(['"y; z",smiles', "1,C"])
+    (';', ',')
+    """
+    plain = [re.sub('"[^"]*"', "", line) for line in lines]
+    often = {sign: plain[0].count(sign) for sign in DELIMITERS if sign in plain[0]}
+    fit = {sign: (sum(line.count(sign) == count for line in plain), count) for sign, count in often.items()}
+    return max(fit, key=lambda sign: fit[sign], default=",")
 
 
 def _csv_rows(path: Path, delimiter: str, wanted: int | None = None) -> Iterator[Row]:
@@ -150,8 +174,11 @@ def _fill(row: Row, wanted: int, delimiter: str) -> Row:
 
 
 def _text(path: Path) -> IO[str]:
-    packed = path.name.lower().endswith(".gz")
-    return (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rb") as file:
+        marked = _checked(path, lambda: file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    encoding = "utf-16" if marked else "utf-8-sig"  # "Unicode text" of Excel is the former
+    return cast("IO[str]", opened(path, "rt", encoding=encoding, errors="surrogateescape", newline=""))
 
 
 def _checked(path: Path, read: Callable[[], Found]) -> Found:
