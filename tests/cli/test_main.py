@@ -38,3 +38,10 @@ def test_help_says_where_to_begin_and_breaks_lines_by_the_terminal(dgn: Any) -> 
     # On 160 columns the line goes on behind the end of the first line of the docstring.
     (line,) = (line for line in dgn("predict", "--help").output.splitlines() if "a conformal interval" in line)
     assert "Rows that cannot be read" in line
+
+
+def test_characters_that_a_terminal_lacks_do_not_end_a_command() -> None:
+    asked = [sys.executable, "-m", "dgn", "info", "zinc/tuned"]
+    done = subprocess.run(asked, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"0.168 ? 0.003" in done.stdout

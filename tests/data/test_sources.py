@@ -1,5 +1,6 @@
 """Files of PyG, and names of files."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for name in ("none.pt", "none.npz", "none.safetensors", "none.parquet"):
         with pytest.raises(FileNotFoundError, match=rf"{name}: .* check the path"):
             load_graphs(tmp_path / name)
+
+
+def test_a_table_without_pyarrow_is_refused_at_once(
+    data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save(data, tmp_path / "in.pt")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"parquet: expected pyarrow, .*; install it with pip install pyarrow"):
+        directions_of_file(tmp_path / "in.pt", tmp_path / "out.parquet")

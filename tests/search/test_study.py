@@ -1,5 +1,7 @@
 """A study: what it proposes, remembers and refuses."""
 
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +140,52 @@ def test_names_that_are_no_setting_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"setting of the space: .* did you mean 'network.dropout'"):
         Search(tmp_path, load_experiment("digits/mean"), space, [41])
     assert not list(tmp_path.iterdir())
+
+
+def test_without_optuna_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match="pip install optuna"):
+        make(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_line_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
+    whole = run(make(tmp_path, OPEN), 2)
+    log = tmp_path / "study.log"
+    log.write_bytes(log.read_bytes()[:-20])  # the score of the second trial, on a disk that was full
+    assert run(make(tmp_path, OPEN), 3)[0] == whole[1]
+    assert len(make(tmp_path, OPEN).ended()) == 3
+
+
+def test_a_lock_that_a_killed_process_left_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dgn.search.study.GRACE", 3)
+    here = Path("search")  # relative, as searches are by default
+    killed = make(here)
+
+    def die(_: int) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", die)
+        for lock in ("JournalFileOpenLock", "JournalFileSymlinkLock"):
+            patched.setattr(f"optuna.storages.journal._file.{lock}.release", lambda _: None)
+        with pytest.raises(SystemExit):
+            killed.next(10)
+    assert [each.name for each in here.glob("*.lock")] == ["study.log.lock"]
+    found: list[Any] = []
+    going_on = threading.Thread(target=lambda: found.extend(run(make(here), 10)), daemon=True)
+    going_on.start()
+    going_on.join(20)
+    assert len(found) == 4
+
+
+def test_two_searches_in_a_folder_share_their_trials(tmp_path: Path) -> None:
+    one, two = make(tmp_path), make(tmp_path)
+    trial = one.next(10)
+    assert trial is not None
+    assert two.next(10) == trial
+    one.tell(trial, 0.5)
+    two.tell(trial, 0.25)
+    assert one.study.trials[0].value == 0.5
+    assert len(run(two, 10)) == 3

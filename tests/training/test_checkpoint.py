@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import resource
+import signal
 
 import pytest
 import torch
@@ -42,10 +44,30 @@ def test_an_older_one_is_replaced_in_one_piece(path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dgn.training.checkpoint.save_file", fail)
+    monkeypatch.setattr("dgn.data.files.save_file", fail)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(path, {"model.weight": torch.zeros(1)}, {})
     assert load_checkpoint(path)[1] == STATE
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_full_disk_is_an_error_of_files_and_leaves_the_older_one(path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"checkpoint.safetensors: expected room to write it, got"):
+            save_checkpoint(path, {"model.weight": torch.zeros(1000)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert load_checkpoint(path)[1] == STATE
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_others_may_read_it_like_any_file(path):
+    (path.parent / "plain").touch()
+    assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize("keep", [0, 4, 40, -1])

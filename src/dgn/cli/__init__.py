@@ -5,7 +5,9 @@ the standard library, typer and rich at the top, and the rest of ``dgn`` inside 
 verb without loading PyTorch.
 """
 
+import io
 import os
+import sys
 from importlib import import_module
 from inspect import getdoc
 
@@ -52,6 +54,9 @@ def main() -> None:
     # PyTorch is not loaded yet. Its threads would spin while they wait, which on a busy machine makes small batches
     # many times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # A character that the encoding of a terminal lacks must not be the end of a long run.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     make_app()()
 
 

@@ -36,16 +36,23 @@ def digest(tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
     """Write tensors and words about them, in full or not at all."""
     kept = _apart({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
+    # Under one name, since safetensors writes several in random order.
+    save_whole(path, kept, {ABOUT: json.dumps({**about, "checksum": digest(kept, about)}, sort_keys=True)})
+
+
+def save_whole(path: Path, tensors: dict[str, Tensor], words: dict[str, str]) -> None:
+    """A file of safetensors, in full or not at all; where it cannot be written, as on a full disk, an OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Not the process number alone: two machines may share the folder.
+    # Not the process number: two machines may share the folder.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         unfinished.touch(exist_ok=False)
         mode = unfinished.stat().st_mode  # what files of this user may be read by; safetensors makes them private
-        # Under one name, since safetensors writes several in random order.
-        save_file(kept, unfinished, {ABOUT: json.dumps({**about, "checksum": digest(kept, about)}, sort_keys=True)})
+        save_file(tensors, unfinished, words)
         unfinished.chmod(mode)
         unfinished.replace(path)
+    except SafetensorError as problem:
+        raise OSError(f"{path}: expected room to write it, got {problem}; what was there before is whole") from problem
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -135,6 +135,7 @@ def with_direction_columns(table: Any, graphs: PackedGraphs, found: ChunkDirecti
 
 def table_of(graphs: PackedGraphs) -> Any:
     """Packed graphs as a table: the ends of their edges, their numbers of nodes, and all their values."""
+    check_package("parquet", "pyarrow")
     import pyarrow
 
     names = [*STRUCTURE, *graphs.graphs, *graphs.nodes, *graphs.edges]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import optuna
 
 DESCRIPTION, STORAGE = "search.yaml", "study.log"
+GRACE = 10  # seconds after which a lock is taken for that of a process that was killed; it is held for milliseconds
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Search:
         self.folder, self.experiment, self.space, self.seed = folder, experiment, space, seed
         self.seeds = tuple(seeds)
         self.metric = main_metric(experiment)
+        check_package("search", "optuna")
         _check_names(experiment, space)
         _describe(folder, experiment, {"space": _plain(space), "seeds": [*seeds], "seed": seed})
         self.study = _open(folder / STORAGE, METRICS[self.metric][1])
@@ -85,10 +87,8 @@ class Search:
         """Note the validation score of a trial that ended, or that it has none: it failed, or was given up."""
         from optuna.trial import TrialState
 
-        if score is None:
-            self.study.tell(trial.number, state=TrialState.PRUNED if given_up else TrialState.FAIL)
-        else:
-            self.study.tell(trial.number, score)
+        state = None if score is not None else TrialState.PRUNED if given_up else TrialState.FAIL
+        self.study.tell(trial.number, score, state, skip_if_finished=True)  # as by a second search in the folder
 
     def ended(self) -> list[Trial]:
         """All trials with a score, the best first; of equal values, and of equal scores, the first."""
@@ -126,15 +126,27 @@ class Search:
 
 
 def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
-    check_package("search", "optuna")
     import optuna
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction: Literal["maximize", "minimize"] = "maximize" if higher_is_better else "minimize"
-    storage = JournalStorage(JournalFileBackend(str(path)))  # needs no database
+    _cut_unfinished(path)
+    # A file needs no database. Not Optuna's own choice of a lock, a link: one to a relative path leads nowhere, its age
+    # is unknown, and after a kill it is waited for without end.
+    storage = JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path), GRACE)))
     return optuna.create_study(study_name="dgn", storage=storage, direction=direction, load_if_exists=True)
+
+
+def _cut_unfinished(path: Path) -> None:
+    """Cut off a last line that has no end, as where the disk was full: what is written behind it could not be read."""
+    if path.exists():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with path.open("r+b") as file:
+                file.truncate(whole)
 
 
 def _distribution(domain: tuple[str, ...] | Range) -> "optuna.distributions.BaseDistribution":

@@ -1,16 +1,14 @@
 """Checkpoints: tensors and plain data in one file, written in full or not at all. Loading one runs no code."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from dgn.data.files import digest
+from dgn.data.files import digest, save_whole
 
 FORMAT = "dgn checkpoint 2"
 
@@ -19,10 +17,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[st
     """Write tensors and plain data (numbers, strings, lists, mappings)."""
     about = {"format": FORMAT, "state": json.dumps(state)}
     about["checksum"] = digest(tensors, about)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, unfinished, about)
-    unfinished.replace(path)
+    save_whole(path, {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, about)
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
