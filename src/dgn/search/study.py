@@ -132,10 +132,15 @@ def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction: Literal["maximize", "minimize"] = "maximize" if higher_is_better else "minimize"
-    _cut_unfinished(path)
     # A file needs no database. Not Optuna's own choice of a lock, a link: one to a relative path leads nowhere, its age
     # is unknown, and after a kill it is waited for without end.
-    storage = JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path), GRACE)))
+    lock = JournalFileOpenLock(str(path), GRACE)
+    lock.acquire()  # a second search may be writing
+    try:
+        _cut_unfinished(path)
+    finally:
+        lock.release()
+    storage = JournalStorage(JournalFileBackend(str(path), lock))
     return optuna.create_study(study_name="dgn", storage=storage, direction=direction, load_if_exists=True)
 
 
