@@ -84,7 +84,8 @@ def _data(experiment: "Experiment") -> str:
     data, directions = experiment.data, experiment.num_directions
     task = load_benchmark("own", data.path) if data.dataset == "own" else TASKS[data.dataset]
     field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
-    kind = "coordinates" if task.coordinates else experiment.data.field
+    given = "given with the graphs" if data.dataset == "own" else "coordinates"
+    kind = given if task.coordinates and data.field == "eigenvectors" else data.field
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
     parts += [f"random walks of up to {data.random_walk} steps"] if data.random_walk else []
     for name, sizes in (("rings", data.rings), ("cliques", data.cliques)):

@@ -30,7 +30,8 @@ def own_benchmark(
     ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN is a missing target,
     and so is a negative class. Whole numbers in ``x`` and ``edge_attr`` are categories, others are numbers. Without
     ``split`` (0 training, 1 validation, 2 test, for each graph), 80, 10 and 10 percent are drawn with ``seed``. Saved
-    with ``benchmark.graphs.save("mine.safetensors")``, the file tells the objective and the metric too.
+    with ``benchmark.graphs.save("mine.safetensors")``, the file tells the objective and the metric too. A
+    ``field`` that the graphs have is what a network reads; without one, eigenvectors are computed where needed.
 
     >>> from torch_geometric.data import Data
     >>> ends = torch.tensor([[0, 1], [1, 0]])
@@ -49,8 +50,9 @@ def own_benchmark(
     sizes = {name: None if value is None else _sizes(name, value) for name, value in values.items()}
     chosen = metric or METRICS[objective]
     info = {**packed.info, "objective": objective, "metric": chosen}
+    outputs, given = _targets(y, objective), "field" in packed.edges
     return Benchmark(
-        "own", replace(packed, info=info), objective, chosen, _targets(y, objective), sizes["x"], sizes["edge_attr"]
+        "own", replace(packed, info=info), objective, chosen, outputs, sizes["x"], sizes["edge_attr"], given
     )
 
 

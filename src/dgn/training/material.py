@@ -57,6 +57,11 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             "for this data, or set augmentation.reflection"
         )
     potential = network.positional or network.readout == "directional" or experiment.augmentation.mirror
+    if potential and "potential" not in graphs.nodes:
+        raise ValueError(
+            "potential: expected numbers of nodes for network.positional, the directional readout or "
+            "augmentation.mirror, got graphs with a field alone; give them a potential too, as AddCoordinates does"
+        )
     names = {
         "nodes": [
             "x",
