@@ -75,6 +75,8 @@ def describe(experiment: "Experiment") -> "Table":
         rows["paper"] = f"test {main_metric(experiment)} {published_score(experiment)}"
     if published is not None and published.assumed:
         rows["not published, chosen here"] = ", ".join(published.assumed)
+    if published is not None and published.changed:
+        rows["not as published"] = ", ".join(published.changed)
     return Table(experiment.name, ("", ""), tuple(rows.items()))
 
 
