@@ -31,6 +31,12 @@ def test_numbers_and_categories_are_told_apart():
     assert (coded.node_sizes, coded.edge_sizes, coded.targets) == ((2, 6), (3,), 3)
 
 
+def test_single_numbers_are_columns():
+    made = own_benchmark(graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression").graphs
+    assert {tuple(values.shape[1:]) for values in (made.nodes["x"], *made.edges.values())} == {(1,)}
+    assert set(made.edges) == {"edge_attr", "field"}
+
+
 @pytest.mark.parametrize(
     ("objective", "y", "targets", "metric"),
     [
@@ -70,6 +76,7 @@ def test_a_split_is_drawn_once_unless_it_is_given():
             "classification",
             r"y: expected one class for each row for classification, got shape \[20, 3\]; give the number of the class",
         ),
+        ({"field": torch.full((4, 1), torch.nan)}, "regression", r"field: expected numbers, got NaN or infinity; fill"),
         (
             {"split": torch.tensor([[0]])},
             "regression",
@@ -130,6 +137,20 @@ def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
     made = own_benchmark(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
     with pytest.raises(ValueError, match=message):
         train(read_experiment(told), made, seeds=[1], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("objective", "y", "readout", "expected"),
+    [
+        ("node-classification", lambda _: torch.tensor([0, 1, 1]), "mean", "nodes for node-classification, got mean"),
+        ("classification", lambda number: number % 2, "nodes", "mean, sum .* for classification, got nodes"),
+    ],
+)
+def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expected):
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean"], "readout": readout}
+    experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
+    with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
+        train(experiment, own_benchmark(graphs(y=y), objective), seeds=[1], device="cpu")
 
 
 def test_files_that_tell_too_little_are_refused(tmp_path):

@@ -45,7 +45,7 @@ def own_benchmark(
     for name, place in (("x", "nodes"), ("y", kind)):
         if name not in getattr(packed, place):
             raise ValueError(f"{name}: expected values of {place}, got {packed}; give every graph some")
-    packed = _with_split(packed, seed)
+    packed = _with_columns(_with_split(packed, seed))
     y, values = getattr(packed, kind)["y"], {"x": packed.nodes["x"], "edge_attr": packed.edges.get("edge_attr")}
     sizes = {name: None if value is None else _sizes(name, value) for name, value in values.items()}
     chosen = metric or METRICS[objective]
@@ -84,6 +84,18 @@ def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
             "graphs; give more graphs, or a number to each"
         )
     return graphs
+
+
+def _with_columns(graphs: PackedGraphs) -> PackedGraphs:
+    """The graphs with a column for each number of a node or an edge, all of them finite."""
+    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
+    for place, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
+        values = getattr(graphs, place).get(name)
+        if values is not None and values.is_floating_point():
+            if not bool(values.isfinite().all()):
+                raise ValueError(f"{name}: expected numbers, got NaN or infinity; fill them in, or leave graphs out")
+            tables[place][name] = values[:, None] if values.dim() == 1 else values
+    return graphs.with_values(**tables)
 
 
 def _sizes(name: str, values: Tensor) -> tuple[int, ...] | None:
