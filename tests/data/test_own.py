@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import dgn
 from dgn.data import PackedGraphs, own_benchmark
 from dgn.data.own import METRICS, load_own
 from dgn.training.experiment import read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.loop import train
+from dgn.training.material import prepare
 from dgn.training.objectives import OBJECTIVES, make_objective
 
 ENDS = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -27,6 +29,12 @@ def test_numbers_and_categories_are_told_apart():
     x, bonds = torch.tensor([[0, 5], [1, 2], [0, 0]]), torch.tensor([0, 0, 2, 2])
     coded = own_benchmark(graphs(x=x, edge_attr=bonds, y=lambda _: torch.rand(1, 3)), "regression")
     assert (coded.node_sizes, coded.edge_sizes, coded.targets) == ((2, 6), (3,), 3)
+
+
+def test_single_numbers_are_columns():
+    made = own_benchmark(graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression").graphs
+    assert {tuple(values.shape[1:]) for values in (made.nodes["x"], *made.edges.values())} == {(1,)}
+    assert set(made.edges) == {"edge_attr", "field"}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +76,7 @@ def test_a_split_is_drawn_once_unless_it_is_given():
             "classification",
             r"y: expected one class for each row for classification, got shape \[20, 3\]; give the number of the class",
         ),
+        ({"field": torch.full((4, 1), torch.nan)}, "regression", r"field: expected numbers, got NaN or infinity; fill"),
         (
             {"split": torch.tensor([[0]])},
             "regression",
@@ -91,6 +100,57 @@ def test_a_saved_file_is_trained_on(tmp_path):
     (result,) = train(experiment, load_graphs(experiment), seeds=[1], device="cpu")
     assert set(result.metrics) == {"train", "val", "test"}
     assert result.history[-1]["mae"] > 0
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["in memory", "from a file"])
+def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
+    field = torch.tensor([[2.0], [0.0], [-1.0], [0.5]])
+    benchmark, data = own_benchmark(graphs(field=field), "regression"), {"dataset": "own"}
+    if saved:
+        data["path"] = str(tmp_path / "mine.safetensors")
+        benchmark.graphs.save(data["path"])
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1-signed"]}
+    experiment = read_experiment({"name": "mine", "data": data, "network": network})
+    found = load_graphs(experiment) if saved else benchmark
+    assert torch.equal(found.graphs.edges["field"], field.repeat(20, 1))
+    weights = prepare(experiment, found, torch.device("cpu")).store.weights
+    torch.testing.assert_close(weights.self, dgn.derivative(field.repeat(20, 1), found.graphs.graph).self_weight)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"network": {"aggregators": ["dx2"]}}, r"field: expected at least 2 columns for aggregators dx2, got 1"),
+        (
+            {"network": {"readout": "directional"}},
+            r"potential: expected numbers of nodes .* got graphs with a field alone",
+        ),
+        (
+            {"augmentation": {"resample": True}},
+            r"augmentation.resample: expected eigenvectors .* field that came with the",
+        ),
+    ],
+)
+def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
+    told = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
+    made = own_benchmark(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
+    with pytest.raises(ValueError, match=message):
+        train(read_experiment(told), made, seeds=[1], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("objective", "y", "readout", "expected"),
+    [
+        ("node-classification", lambda _: torch.tensor([0, 1, 1]), "mean", "nodes for node-classification, got mean"),
+        ("classification", lambda number: number % 2, "nodes", "mean, sum .* for classification, got nodes"),
+    ],
+)
+def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expected):
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean"], "readout": readout}
+    experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
+    with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
+        train(experiment, own_benchmark(graphs(y=y), objective), seeds=[1], device="cpu")
 
 
 def test_files_that_tell_too_little_are_refused(tmp_path):

@@ -130,6 +130,18 @@ def test_distortion_leaves_self_loops_and_treats_parallel_edges_alike():
     torch.testing.assert_close(noise[3], -noise[1])
 
 
+def test_noise_is_uniform_around_0():
+    """On either side of a bound alone, the field would drift along the numbering of the nodes."""
+    edge_index, n = cycle(2000)
+    up = edge_index[0] > edge_index[1]
+    field, potential = torch.ones(2 * n), torch.ones(n)
+    on_edges = (dgn.distort(field, edge_index, 0.5, generator=seeded(1)) - field)[up]
+    on_nodes = dgn.distort_potential(potential, 0.5, generator=seeded(2)) - potential
+    for noise in (on_edges, on_nodes):
+        expected = torch.linspace(-0.5, 0.5, n)
+        assert (noise.sort().values - expected).abs().max() < 0.03
+
+
 def test_noise_is_scaled_by_the_mean_of_its_own_graph():
     edge_index, _, batch = disjoint_union(cycle(20), cycle(20))
     field = torch.ones(80).index_fill(0, torch.arange(40, 80), 1e-3)

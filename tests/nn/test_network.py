@@ -269,6 +269,16 @@ def test_a_message_module_is_given_encoded_categories_of_edges():
     torch.testing.assert_close(out, net(x, edge_index, field, encoder(kinds)))
 
 
+def test_each_layer_has_a_message_module_of_its_own():
+    module = nn.Linear(2 * 6, 6)
+    first, second = (layer.conv.message for layer in DGN(2, 6, num_layers=2, message=module).layers)
+    assert torch.equal(first.weight, second.weight)  # as it was given
+    with torch.no_grad():
+        first.weight.zero_()
+    assert second.weight.abs().min() > 0
+    assert module.weight.abs().min() > 0
+
+
 def test_data_without_features_are_refused():
     with pytest.raises(ValueError, match=r"data: expected node features in 'x', got Data\(.*; set data.x"):
         DGN(3, 8)(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))

@@ -52,6 +52,19 @@ def test_direction_1_flows_along_the_longest_axis(shape, axis):
     assert_same_eigenspace(found.potential, cosine(shape, axis)[:, None], tolerance=1e-10)
 
 
+@pytest.mark.parametrize("shape", [(7, 5), (9, 4), (11, 4), (9, 3), (8, 4)], ids=lambda shape: f"{shape}")
+def test_direction_m_is_the_first_along_the_short_side(shape):
+    """m = ceil(N / M) on a grid of N > M; where M divides N, the long side has the same eigenvalue once more."""
+    m = math.ceil(shape[0] / shape[1])
+    found = dgn.directions(*grid(*shape), k=m + 1)
+    assert found.eigenvalues[0, m - 1].item() == pytest.approx(eigenvalue(shape[1]), abs=1e-12)
+    assert (found.eigenvalues[0, : m - 1] < eigenvalue(shape[1]) - 1e-6).all()
+    alone = shape[0] % shape[1] != 0
+    assert found.repeated()[0].tolist()[m - 1] == (not alone)
+    if alone:
+        assert_same_eigenspace(found.potential[:, [m - 1]], cosine(shape, 1)[:, None], tolerance=1e-10)
+
+
 @pytest.mark.parametrize("shape", [(5, 5), (4, 4, 4), (6, 3, 6), (20, 20)], ids=lambda shape: f"{shape}")
 def test_equal_axes_share_an_eigenspace_that_holds_both_cosines(shape):
     longest = [axis for axis, length in enumerate(shape) if length == max(shape)]

@@ -76,6 +76,19 @@ def test_the_reduction_decays_with_the_first_eigenvalue(name: str) -> None:
         assert gain.abs().max() > 100 * bound.max()
 
 
+@pytest.mark.parametrize("name", ["path", "grid", "star with a tail"])
+def test_a_gradient_step_reduces_the_distance_as_the_paper_defines_it_in_the_end(name: str) -> None:
+    """Without a measure other terms decay as e^(-t (lambda_1 + lambda_2)): by e^(-10) of the first one here."""
+    edge_index, n = GRAPHS[name]
+    for d, phi, step in both_signs(edge_index, n):
+        gain = (squared_differences(d, torch.arange(n)) - squared_differences(d, step))[:, :, 0]
+        pairs = (phi[:, None] < phi[None, :]) & (gain > 0.01)
+        time = 10 / float(d.eigenvalues[0, 1] - d.eigenvalues[0, 0])
+        distance = dgn.diffusion_distance(edge_index, n, time=time)
+        assert (distance[step] < distance)[pairs].all()
+        assert pairs.sum() > n
+
+
 @pytest.mark.parametrize("measure", ["uniform", "degree"])
 @pytest.mark.parametrize("time", [5.0, 10.0, 40.0])
 def test_the_distance_grows_where_the_step_overshoots(measure: str, time: float) -> None:

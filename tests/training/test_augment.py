@@ -139,7 +139,7 @@ def test_no_augmentation_makes_a_direction_of_rounding(store):
 
 def test_coordinates_have_no_other_basis():
     store = Store(molecules(), {"nodes": ["potential"], "edges": ["field"]}, "cpu")
-    with pytest.raises(ValueError, match=r"augmentation.resample: expected eigenvectors with their gaps"):
+    with pytest.raises(ValueError, match=r"augmentation.resample: expected eigenvectors that were computed"):
         augmented(store, resample=True)
 
 

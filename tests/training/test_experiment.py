@@ -60,15 +60,17 @@ def test_what_the_paper_says_of_every_run_is_followed(name: str) -> None:
     assert (network.readout == "nodes") == (dataset == "pattern")
     assert experiment.published is not None
     dropout = {"zinc": 0.0, "pattern": 0.0, "cifar10": 0.3, "molhiv": 0.3, "molpcba": 0.2}[dataset]
-    assert network.dropout == dropout or "network.dropout" in experiment.published.assumed
+    others = experiment.published.assumed + experiment.published.changed
+    assert network.dropout == dropout or "network.dropout" in others
     assert len(training.seeds) == experiment.published.seeds
     assert training.weight_decay > 0
 
 
-def test_assumed_settings_exist() -> None:
+def test_assumed_and_changed_settings_exist() -> None:
     for name in experiment_names():
         experiment = load_experiment(name)
-        for key in experiment.published.assumed if experiment.published else ():
+        published = experiment.published
+        for key in published.assumed + published.changed if published else ():
             section, _, own = key.partition(".")
             assert hasattr(getattr(experiment, section), own), key
 

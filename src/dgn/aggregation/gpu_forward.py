@@ -77,7 +77,7 @@ def isotropic(CODE: tl.constexpr, total, variance, largest, smallest, degree, co
     elif CODE == MIN:
         value = tl.where(degree > 0, 0.0 - smallest, 0.0)
     elif CODE == VAR:
-        value = variance
+        value = tl.where(variance < 0.0, 0.0, variance)  # NaN stays
     elif CODE == STD:
         value = tl.where(variance <= SMALLEST_VARIANCE, 0.0, tl.sqrt(variance))  # NaN stays
     return value
@@ -180,7 +180,6 @@ def aggregate_nodes(
         along = grown
     count = tl.maximum(degree, 1).to(ACC)
     variance = squares / count - (shifted / count) * (shifted / count)
-    variance = tl.where(variance < 0.0, 0.0, variance)  # NaN stays
     itself = load_itself(source + i * source_stride + channels, node + i * node_stride + channels, base, inside,
                          HAS_SOURCE, HAS_NODE, HAS_SELF)  # fmt: skip
     if SAVE:

@@ -1,4 +1,4 @@
-"""Degree scalers (eq. 12), one number per node and scaler."""
+"""Degree scalers (eq. 11), one number per node and scaler."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

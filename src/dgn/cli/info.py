@@ -75,6 +75,8 @@ def describe(experiment: "Experiment") -> "Table":
         rows["paper"] = f"test {main_metric(experiment)} {published_score(experiment)}"
     if published is not None and published.assumed:
         rows["not published, chosen here"] = ", ".join(published.assumed)
+    if published is not None and published.changed:
+        rows["not as published"] = ", ".join(published.changed)
     return Table(experiment.name, ("", ""), tuple(rows.items()))
 
 
@@ -84,7 +86,8 @@ def _data(experiment: "Experiment") -> str:
     data, directions = experiment.data, experiment.num_directions
     task = load_benchmark("own", data.path) if data.dataset == "own" else TASKS[data.dataset]
     field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
-    kind = "coordinates" if task.coordinates else experiment.data.field
+    given = "given with the graphs" if data.dataset == "own" else "coordinates"
+    kind = given if task.coordinates and data.field == "eigenvectors" else data.field
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
     parts += [f"random walks of up to {data.random_walk} steps"] if data.random_walk else []
     for name, sizes in (("rings", data.rings), ("cliques", data.cliques)):

@@ -27,9 +27,10 @@ class Benchmark:
     ``graphs`` hold ``nodes["x"]``, perhaps ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
     tasks on nodes) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_sizes`` and ``edge_sizes`` are
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
-    field is given and no eigenvectors are needed. ``note`` says what was read, where it is not the official data.
-    ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the structural numbers that
-    nodes and edges have (:func:`dgn.data.structure.with_structure`), and ``field`` where the directions come from.
+    field is given, by coordinates or otherwise, and no eigenvectors are needed. ``note`` says what was read, where it
+    is not the official data. ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the
+    structural numbers that nodes and edges have (:func:`dgn.data.structure.with_structure`), and ``field`` where the
+    directions come from.
     """
 
     name: str

@@ -30,7 +30,8 @@ def own_benchmark(
     ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN is a missing target,
     and so is a negative class. Whole numbers in ``x`` and ``edge_attr`` are categories, others are numbers. Without
     ``split`` (0 training, 1 validation, 2 test, for each graph), 80, 10 and 10 percent are drawn with ``seed``. Saved
-    with ``benchmark.graphs.save("mine.safetensors")``, the file tells the objective and the metric too.
+    with ``benchmark.graphs.save("mine.safetensors")``, the file tells the objective and the metric too. A
+    ``field`` that the graphs have is what a network reads; without one, eigenvectors are computed where needed.
 
     >>> from torch_geometric.data import Data
     >>> ends = torch.tensor([[0, 1], [1, 0]])
@@ -44,13 +45,14 @@ def own_benchmark(
     for name, place in (("x", "nodes"), ("y", kind)):
         if name not in getattr(packed, place):
             raise ValueError(f"{name}: expected values of {place}, got {packed}; give every graph some")
-    packed = _with_split(packed, seed)
+    packed = _with_columns(_with_split(packed, seed))
     y, values = getattr(packed, kind)["y"], {"x": packed.nodes["x"], "edge_attr": packed.edges.get("edge_attr")}
     sizes = {name: None if value is None else _sizes(name, value) for name, value in values.items()}
     chosen = metric or METRICS[objective]
     info = {**packed.info, "objective": objective, "metric": chosen}
+    outputs, given = _targets(y, objective), "field" in packed.edges
     return Benchmark(
-        "own", replace(packed, info=info), objective, chosen, _targets(y, objective), sizes["x"], sizes["edge_attr"]
+        "own", replace(packed, info=info), objective, chosen, outputs, sizes["x"], sizes["edge_attr"], given
     )
 
 
@@ -82,6 +84,18 @@ def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
             "graphs; give more graphs, or a number to each"
         )
     return graphs
+
+
+def _with_columns(graphs: PackedGraphs) -> PackedGraphs:
+    """The graphs with a column for each number of a node or an edge, all of them finite."""
+    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
+    for place, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
+        values = getattr(graphs, place).get(name)
+        if values is not None and values.is_floating_point():
+            if not bool(values.isfinite().all()):
+                raise ValueError(f"{name}: expected numbers, got NaN or infinity; fill them in, or leave graphs out")
+            tables[place][name] = values[:, None] if values.dim() == 1 else values
+    return graphs.with_values(**tables)
 
 
 def _sizes(name: str, values: Tensor) -> tuple[int, ...] | None:

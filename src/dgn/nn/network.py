@@ -1,6 +1,7 @@
 """The directional graph network: embedding, layers, readout, head."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -51,8 +52,8 @@ class DGN(nn.Module):
         readout: from nodes to graphs (:func:`dgn.nn.readout.read_out`); ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
-    The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`. Weights of the field are computed once per
-    call and shared by all layers.
+    The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`; each layer has a copy of a ``message`` that
+    is a module. Weights of the field are computed once per call and shared by all layers.
 
     >>> import torch
     >>> from torch_geometric.data import Data
@@ -109,7 +110,7 @@ class DGN(nn.Module):
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
         given = aggregators, scalers, self.delta, message, edge_dim, towers, derivative, backend, gate
         around = dropout, batch_norm, residual, norm
-        self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *given), *around))
+        self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *deepcopy(given)), *around))
         wide = widths if feed_forward else []
         inside = dropout if inner_dropout is None else inner_dropout
         self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, norm))

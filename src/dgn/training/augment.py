@@ -107,9 +107,10 @@ def _another_basis(field: Tensor, store: Store, generator: torch.Generator) -> T
     A gradient is linear: the field is mixed as the potentials would be, and differences that vanish stay as small as
     they are, while those of mixed potentials would be rounding of single precision.
     """
-    if "gap" not in store.nodes:
+    if not {"gap", "component"} <= store.nodes.keys():
         raise ValueError(
-            "augmentation.resample: expected eigenvectors with their gaps, got coordinates; leave it out for this data"
+            "augmentation.resample: expected eigenvectors that were computed with dgn.data, got coordinates or a field "
+            "that came with the graphs; leave it out for this data, or pack the graphs without a field"
         )
     gap, component, batch = store.nodes["gap"], store.nodes["component"], store.graph.batch
     assert batch is not None

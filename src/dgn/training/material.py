@@ -41,6 +41,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     """Bring the graphs of an experiment to the device, with the weights of their field."""
     data, network = experiment.data, experiment.network
     check_structure(experiment, benchmark)
+    _check_readout(network.readout, benchmark)
     objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
     trained_for = objective.smoothed(experiment.training.label_smoothing)
     graphs = _with_field(experiment, with_fraction(benchmark, data.train_fraction))
@@ -57,6 +58,11 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             "for this data, or set augmentation.reflection"
         )
     potential = network.positional or network.readout == "directional" or experiment.augmentation.mirror
+    if potential and "potential" not in graphs.nodes:
+        raise ValueError(
+            "potential: expected numbers of nodes for network.positional, the directional readout or "
+            "augmentation.mirror, got graphs with a field alone; give them a potential too, as AddCoordinates does"
+        )
     names = {
         "nodes": [
             "x",
@@ -108,6 +114,16 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
         raise ValueError(
             f"data.field: expected graphs with directions from {experiment.data.field}, got some from "
             f"{benchmark.field}; load them with load_graphs"
+        )
+
+
+def _check_readout(readout: str, benchmark: Benchmark) -> None:
+    """A network answers for what the targets belong to, nodes or graphs."""
+    of_nodes = benchmark.objective.startswith("node")
+    if of_nodes != (readout == "nodes"):
+        expected = "nodes" if of_nodes else "mean, sum or another that gives one row for each graph"
+        raise ValueError(
+            f"network.readout: expected {expected} for {benchmark.objective}, got {readout}; set network.readout"
         )
 
 

@@ -188,6 +188,7 @@ class Published:
     seeds: int | None = setting("number of runs", None, least=1)
     table: Literal["table1", "table2"] | None = setting("of the paper", None)
     assumed: tuple[str, ...] = setting("settings that nobody published, chosen here", ())
+    changed: tuple[str, ...] = setting("settings that were published, and are others here", ())
 
     def __post_init__(self) -> None:
         check_ranges(self, "published")
