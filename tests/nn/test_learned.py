@@ -85,6 +85,16 @@ def test_nodes_that_are_all_alike_have_no_field_wherever_they_stand():
     assert not weights.edge.any()
 
 
+def test_mixed_precision_takes_no_component_for_rounding():
+    learned, graph = LearnedDirections(make_plan(["dx1"]), 64, 1), dgn.as_graph(EDGES, N)
+    h, given = random(N, 64, seed=1).float(), learned.given.compute_weights(None, graph)
+    plain = learned(h, graph, given)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = learned(h, graph, given)
+    assert torch.equal(mixed.edge, plain.edge)
+    assert plain.edge.any(dim=1).all()
+
+
 def test_graphs_of_a_batch_are_as_alone():
     net, graphs = network(1).eval(), []
     for seed in range(3):

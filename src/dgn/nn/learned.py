@@ -27,7 +27,7 @@ class LearnedDirections(nn.Module):
     is the larger the smaller it is. Components that may be rounding alone are 0, as between two atoms that mirror each
     other: up to 1e-4 of the largest in their graph, and, for graphs whose nodes are all alike, up to
     :math:`8 \epsilon \sum_c |W_c| (|h_{jc}| + |h_{ic}|)`, c the channels and :math:`\epsilon` the machine epsilon of
-    the potential's type.
+    the potential's type. That is the type of W, under autocast too.
 
     Laws: the scale of a potential does not matter; between neighbours with equal inputs the field is 0; relabelling
     nodes relabels the field, and no sign is arbitrary, so that ``dx2-signed`` means something.
@@ -58,6 +58,12 @@ class LearnedDirections(nn.Module):
         self.map.reset_parameters()
 
     def forward(self, h: Tensor, graph: Graph, weights: Weights) -> Weights:
+        with torch.autocast(h.device.type, enabled=False):  # differences of half-precision numbers are mostly rounding
+            field = self._field(h.to(self.map.weight.dtype), graph)
+        return self.split.join(weights, self.split.learned.compute_weights(field, graph))
+
+    def _field(self, h: Tensor, graph: Graph) -> Tensor:
+        """The gradients of the potentials, 0 where they may be rounding."""
         potential = self.map(h)
         field = to_edges(potential, -potential, graph)
         size = field.detach().abs()
@@ -65,5 +71,4 @@ class LearnedDirections(nn.Module):
             terms = functional.linear(h.abs(), self.map.weight.abs())
             rounding = ROUNDING * torch.finfo(potential.dtype).eps * to_edges(terms, terms, graph)
         noise = torch.maximum(NOISE * graph.max_over_graph(size), rounding)
-        field = torch.where(size <= noise, 0.0, field)
-        return self.split.join(weights, self.split.learned.compute_weights(field, graph))
+        return torch.where(size <= noise, 0.0, field)
