@@ -9,6 +9,8 @@ import torch
 from dgn.aggregation import make_plan
 from dgn.data.coordinates import add_coordinates
 from dgn.data.store import Store
+from dgn.data.structure import with_structure
+from dgn.data.structure_field import with_structure_field
 from dgn.training.augment import augment, changes_field, is_active
 from dgn.training.material import prepare
 from dgn.training.settings import AugmentationSettings
@@ -208,6 +210,14 @@ def test_eigenvectors_have_no_left_and_right():
     experiment = make_experiment(data={"directions": 2}, augmentation={"mirror": True})
     with pytest.raises(ValueError, match=r"augmentation\.mirror: expected coordinates, got eigenvectors"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
+
+
+def test_structural_numbers_have_no_left_and_right():
+    data = {"random_walk": 4, "field": "random_walk", "directions": 2}
+    experiment = make_experiment(data=data, augmentation={"mirror": True})
+    walks = with_structure_field(with_structure(make_benchmark(coordinates=True), 4), "random_walk", 2)
+    with pytest.raises(ValueError, match=r"augmentation\.mirror: expected coordinates, got random_walk"):
+        prepare(experiment, walks, torch.device("cpu"))
 
 
 def test_what_is_active():

@@ -52,10 +52,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    if experiment.augmentation.mirror and not benchmark.coordinates:
+    if experiment.augmentation.mirror and not (benchmark.coordinates and benchmark.field == "eigenvectors"):
         raise ValueError(
-            "augmentation.mirror: expected coordinates, got eigenvectors, which have no left and right; leave it out "
-            "for this data, or set augmentation.reflection"
+            f"augmentation.mirror: expected coordinates, got {benchmark.field}, which have no left and right; leave it "
+            "out, or set augmentation.reflection where the directions are eigenvectors"
         )
     potential = network.positional or network.readout == "directional" or experiment.augmentation.mirror
     if potential and "potential" not in graphs.nodes:
