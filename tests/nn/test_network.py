@@ -106,6 +106,13 @@ def test_a_network_goes_on_with_synchronised_batch_norms(options):
     torch.testing.assert_close(nn.SyncBatchNorm.convert_sync_batchnorm(net)(batch), expected)
 
 
+def test_without_batch_norm_graphs_do_not_see_each_other_in_training():
+    edges = {"message": "complex", "edge_dim": 5, "edge_encoder": CategoryEncoder((4,), 5), "edge_updates": True}
+    net = network(batch_norm=False, virtual_node=True, feed_forward=2, **edges).train()
+    assert not any(isinstance(part, nn.BatchNorm1d) for part in net.modules())
+    torch.testing.assert_close(net(Batch.from_data_list(GRAPHS)), torch.cat([net(graph) for graph in GRAPHS]))
+
+
 def test_a_batch_of_fields_of_very_different_size_gives_what_its_graphs_give_alone():
     net = network().eval()
     small = data(path(5))

@@ -129,10 +129,10 @@ class VirtualNode(nn.Module):
         ``x`` [N, C], ``state`` [G, C], ``real`` [G, 1]: 0 for graphs that are padding; returns new ``x`` and ``state``.
     """
 
-    def __init__(self, channels: int, dropout: float = 0.0) -> None:
+    def __init__(self, channels: int, dropout: float = 0.0, batch_norm: bool = True) -> None:
         super().__init__()
         self.linear = Linear(channels, channels)
-        self.norm = BatchNorm(channels)
+        self.norm = BatchNorm(channels) if batch_norm else None
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self) -> None:
@@ -140,5 +140,6 @@ class VirtualNode(nn.Module):
 
     def forward(self, x: Tensor, graph: Graph, state: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gathered = self.linear(state + graph.sum_over_graph(x))
-        state = state + self.dropout(normalize_rows(self.norm, gathered, real).relu())
+        gathered = gathered if self.norm is None else normalize_rows(self.norm, gathered, real)
+        state = state + self.dropout(gathered.relu())
         return x + (state[graph.batch] if graph.batch is not None else state), state

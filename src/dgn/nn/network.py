@@ -113,9 +113,9 @@ class DGN(nn.Module):
         self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *deepcopy(given)), *around))
         wide = widths if feed_forward else []
         inside = dropout if inner_dropout is None else inner_dropout
-        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, norm))
+        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, norm, batch_norm))
         self.path, between = DropPath(drop_path), widths[:-1]
-        self.virtual_nodes = _modules(between if virtual_node else [], lambda w: VirtualNode(w, dropout))
+        self.virtual_nodes = _modules(between if virtual_node else [], lambda w: VirtualNode(w, dropout, batch_norm))
         states = between if edge_updates else []
         self.edge_updates = _modules(states, lambda w: EdgeUpdate(w, edge_dim or 0, dropout, batch_norm))
         self.last_norm = BatchNorm(last) if norm == "before" else None
