@@ -86,7 +86,10 @@ def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monke
         ({"features": "other"}, "features 'other'"),
         ({"task": "magic"}, "got 'magic'|expected one of"),
         ({"experiment": {"name": "x"}}, "data"),
-        ({"members": 3}, "weights: expected those of the network"),
+        ({"members": 3}, "expected 3 networks for 1 targets as in model.json, got 2 "),
+        ({"members": 1}, "expected 1 networks for 1 targets as in model.json, got 2 "),
+        ({"members": 10**15}, "expected 1000000000000000 networks"),
+        ({"members": float("inf")}, "got cannot convert float infinity to integer; fit again"),
         ({"members": 0}, "got 0 members; fit again"),
     ],
 )
