@@ -103,6 +103,14 @@ def test_a_changed_configuration_is_refused(
         load_model(tmp_path / "m", "cpu")
 
 
+def test_a_calibration_of_other_targets_is_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    replace(fitted[0].model, scale=torch.ones(3, dtype=torch.float64)).save(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"for 1 targets as in model\.json, got 2 and a calibration of shapes \[\[1\], "
+    ):
+        load_model(tmp_path, "cpu")
+
+
 def test_damaged_weights_are_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
     shutil.copytree(fitted[1], tmp_path / "m")
     path = tmp_path / "m" / "weights.safetensors"

@@ -128,7 +128,7 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
     where = choose_device(device)
     return Model(
         cast("Task", told["task"]), targets, column, experiment, delta, weights,
-        *calibration.values(),
+        tensors["center"], tensors["scale"], tensors["scores"], tensors["floor"],
         Ensemble(experiment, delta, len(targets), weights, where), facts,
     )  # fmt: skip
 
