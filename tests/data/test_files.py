@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from dgn.data import PackedGraphs
+from dgn.data.files import read_tensors
 
 
 @pytest.fixture
@@ -70,6 +71,13 @@ def test_a_cut_file_is_refused(file: Path) -> None:
         file.write_bytes(whole[:length])
         with pytest.raises(ValueError, match="expected a file of"):
             PackedGraphs.load(file)
+
+
+@pytest.mark.parametrize("words", ["[1]", '"dgn graphs 1"', "null", "[" * 100_000])
+def test_strange_words_about_the_tensors_are_refused(tmp_path: Path, words: str) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", {"dgn": words})
+    with pytest.raises(ValueError, match=r"a\.safetensors: expected (a file of|format) 'dgn tensors 1', got"):
+        read_tensors(tmp_path / "a.safetensors", "dgn tensors 1")
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:

@@ -69,7 +69,22 @@ def test_several_targets_with_gaps(numbers: list[tuple[str, float]]) -> None:
     assert found.shape == (2, 2)
 
 
-@pytest.mark.parametrize(("labels", "unknown"), [(("chain", "ring"), None), (("0", "1"), np.nan), ((0, 1), np.nan)])
+class Missing:
+    """Like pandas' NA: compared with anything it answers itself, and it is neither true nor false."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> "Missing":  # type: ignore[override]
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("ambiguous")
+
+
+@pytest.mark.parametrize(
+    ("labels", "unknown"),
+    [(("chain", "ring"), None), (("0", "1"), np.nan), ((0, 1), np.nan), ((False, True), Missing())],
+)
 def test_an_unknown_label_is_no_class(numbers: list[tuple[str, float]], labels: tuple[Any, Any], unknown: Any) -> None:
     y = [unknown if n < 2 else labels["1" in one] for n, (one, _) in enumerate(numbers)]
     with pytest.warns(UserWarning, match=r"2 rows: no value to learn from; left out \(places 0, 1\)"):

@@ -86,7 +86,10 @@ def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monke
         ({"features": "other"}, "features 'other'"),
         ({"task": "magic"}, "got 'magic'|expected one of"),
         ({"experiment": {"name": "x"}}, "data"),
-        ({"members": 3}, "weights: expected those of the network"),
+        ({"members": 3}, "expected 3 networks for 1 targets as in model.json, got 2 "),
+        ({"members": 1}, "expected 1 networks for 1 targets as in model.json, got 2 "),
+        ({"members": 10**15}, "expected 1000000000000000 networks"),
+        ({"members": float("inf")}, "got cannot convert float infinity to integer; fit again"),
         ({"members": 0}, "got 0 members; fit again"),
     ],
 )
@@ -98,6 +101,14 @@ def test_a_changed_configuration_is_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ValueError, match=message):
         load_model(tmp_path / "m", "cpu")
+
+
+def test_a_calibration_of_other_targets_is_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    replace(fitted[0].model, scale=torch.ones(3, dtype=torch.float64)).save(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"for 1 targets as in model\.json, got 2 and a calibration of shapes \[\[1\], "
+    ):
+        load_model(tmp_path, "cpu")
 
 
 def test_damaged_weights_are_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:

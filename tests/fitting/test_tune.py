@@ -72,6 +72,16 @@ def test_a_stopped_search_goes_on_and_takes_the_best(
     assert not list((tmp_path / "model").glob("*.png"))
 
 
+def test_settings_with_more_directions_than_the_usual_ones_may_win(
+    make_table: MakeTable, numbers: list[tuple[str, float]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SETTINGS, "network.aggregators", ["[mean, dx1, dx2]"])
+    monkeypatch.setattr("dgn.fitting.tune.present_values", lambda *_: {})
+    model = search(make_table(numbers), tmp_path / "training", print, 1).model
+    assert model.experiment.num_directions == 2
+    assert model.facts["metrics"]["val"]["targets"]["y"]["molecules"] == model.facts["molecules"]["val"]
+
+
 def test_settings_that_diverge_have_no_score(
     make_table: MakeTable, numbers: list[tuple[str, float]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,10 +63,11 @@ def read_tensors(path: Path, kind: str, check: bool = True) -> tuple[dict[str, T
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get(ABOUT, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError) as problem:
+    except (SafetensorError, json.JSONDecodeError, RecursionError) as problem:
         raise ValueError(f"{path}: expected a file of {kind!r}, got {problem}; make it again") from problem
-    if about.get("format") != kind:
-        raise ValueError(f"{path}: expected format {kind!r}, got {about.get('format')!r}; make the file again")
+    found = about.get("format") if isinstance(about, dict) else about
+    if found != kind:
+        raise ValueError(f"{path}: expected format {kind!r}, got {found!r}; make the file again")
     checksum = about.pop("checksum", None)
     if check and digest(tensors, about) != checksum:
         raise ValueError(f"{path}: expected checksum {checksum}, got another; the file is damaged, make it again")

@@ -61,8 +61,10 @@ class Ensemble:
 
     def complete(self, graphs: PackedGraphs) -> PackedGraphs:
         """Molecules with the directions and structural numbers that the networks read."""
-        if "field" not in graphs.edges and self.experiment.num_directions:
-            graphs = add_directions(graphs, self.experiment.num_directions, self.experiment.data.normalization)
+        wanted = self.experiment.num_directions
+        given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
+        if given < wanted:  # settings that were searched for may ask for more than the usual ones
+            graphs = add_directions(graphs, wanted, self.experiment.data.normalization)
         return graphs if self.structure is None else add_structure(graphs, self.structure)
 
     def _ask(self, store: Store, numbers: Tensor) -> Tensor:

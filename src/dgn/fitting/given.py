@@ -30,14 +30,19 @@ def labels_of(names: tuple[str, str]) -> Array:
 
 
 def known_labels(given: Any) -> tuple[Array, Array]:
-    """The labels that are neither NaN nor None, and where they are.
+    """The labels that are neither NaN, None nor pandas' NA, and where they are.
 
     >>> known_labels(["no", float("nan"), "yes"])
     (array(['no', 'yes'], dtype='<U3'), array([ True, False,  True]))
     """
     every = np.asarray(given, dtype=object)  # as text, NaN would be a label like others
-    known = np.array([one is not None and one == one for one in every.flat], dtype=bool).reshape(every.shape)
+    known = np.array([_known(one) for one in every.flat], dtype=bool).reshape(every.shape)
     return (np.asarray(given) if known.all() else np.array(every[known].tolist())), known
+
+
+def _known(label: Any) -> bool:
+    same = label == label  # NaN is not, and pandas' NA answers NA, of which there is no bool
+    return label is not None and isinstance(same, bool | np.bool_) and bool(same)
 
 
 def whole(name: str, value: Any) -> int:

@@ -23,6 +23,7 @@ from dgn.training.experiment import Experiment, read_experiment
 
 FORMAT = "dgn model 1"
 CONFIGURATION, WEIGHTS = "model.json", "weights.safetensors"
+CALIBRATION = ("center", "scale", "scores", "floor")  # tensors of the model beside those of its networks
 
 
 class Prediction(NamedTuple):
@@ -109,13 +110,20 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
         if members < 1:
             raise ValueError(f"{members} members")
         column, facts = str(told["smiles"]), dict(told["facts"])
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as problem:
         raise ValueError(
             f"{path}: expected {FORMAT!r} with features {VERSION!r}, got {problem}; fit again"
         ) from problem
     tensors, _ = read_tensors(folder / WEIGHTS, FORMAT)
-    if not {"center", "scale", "scores", "floor"} <= tensors.keys():
-        raise ValueError(f"{folder / WEIGHTS}: expected the weights of a model, got {len(tensors)} tensors; fit again")
+    calibration = {name: tensors[name] for name in CALIBRATION if name in tensors}
+    shapes = [list(value.shape[-1:]) for value in calibration.values()]
+    # Counted before any network is built: a wrong number would leave some out, or build them without end.
+    networks = {name.partition(".")[0] for name in tensors.keys() - calibration.keys()}
+    if shapes != [[len(targets)]] * len(CALIBRATION) or len(networks) != members:
+        raise ValueError(
+            f"{folder / WEIGHTS}: expected {members} networks for {len(targets)} targets as in {CONFIGURATION}, got "
+            f"{len(networks)} and a calibration of shapes {shapes}; fit again"
+        )
     weights = [_under(tensors, f"{number}.") for number in range(members)]
     where = choose_device(device)
     return Model(
