@@ -6,7 +6,8 @@ The file names an experiment, the number of parameters that layers are widened t
 compared by, those of the choice, and the candidates: changes to the experiment, those that all share and their own.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each, ``NAME.yaml`` with the
 choice, and its runs ``NAME`` and ``NAME-ablation/no-directions``; what is there already is not trained again.
-Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect`` a table of the runs.
+Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
+row of a table of its runs; a run of its own is named by its file alone.
 """
 
 import argparse

@@ -57,8 +57,10 @@ def training(monkeypatch: pytest.MonkeyPatch) -> PretendedTraining:
     """No training, and no dataset but the digits."""
     pretended = PretendedTraining()
     monkeypatch.setattr("dgn.training.loop.train", pretended)
-    zinc = SimpleNamespace(metric="mae", note="made up")
-    monkeypatch.setattr("dgn.training.load.load_graphs", lambda *_: zinc)
+    zinc, digits = SimpleNamespace(metric="mae", note="made up"), SimpleNamespace(metric="accuracy", note="")
+    monkeypatch.setattr(
+        "dgn.training.load.load_graphs", lambda experiment, *_: digits if experiment.data.dataset == "digits" else zinc
+    )
     return pretended
 
 

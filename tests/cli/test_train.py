@@ -83,6 +83,7 @@ def test_missing_data_leave_nothing_in_the_way(dgn: Any, training: Any, monkeypa
         (["zinc/tuned", "--set", "training.epoch=3"], "did you mean 'epochs'?"),
         (["zinc/tuned", "--seeds", "41;95"], "--seeds: expected different whole numbers"),
         (["zinc/tuned", "--seeds", "4,4"], "--seeds: expected different whole numbers"),
+        (["zinc/tuned", "--seeds", str(2**64)], "training.seeds: expected different whole numbers from 0, below 2**64"),
         (["none.yaml"], "none.yaml: expected a YAML file"),
     ],
 )
@@ -115,6 +116,16 @@ def test_the_default_compares_networks_on_digits(dgn: Any, training: Any, tmp_pa
     assert (folder / "digits.png").read_bytes().startswith(b"\x89PNG")
     rows = (folder / "results.md").read_text().splitlines()
     assert rows[-1] == "| dx-signed | mean, dx1-signed, dx2-signed | 1,234 | 41.00 | 3 |"
+
+
+def test_the_default_trains_on_the_graphs_that_are_asked_for(dgn: Any) -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    refused = dgn("train", "--device", "cpu", "--data", "nowhere")
+    assert refused.exit_code == 1
+    assert "path: expected a file or folder, found nothing at nowhere" in refused.stderr
+    settings = ["data.random_walk=2", "data.train_fraction=0.01", "training.epochs=1", "network.hidden=4"]
+    done = dgn("train", "--device", "cpu", *(part for each in settings for part in ("--set", each)))
+    assert done.exit_code == 0, done.output
 
 
 @pytest.fixture

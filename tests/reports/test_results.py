@@ -75,6 +75,26 @@ def test_one_name_is_one_experiment(tmp_path: Path, make_run: Any) -> None:
         collect_results(tmp_path, tmp_path / "results", "zinc/wider")
 
 
+def test_seeds_of_other_settings_beside_older_ones_are_refused_before_anything_is_written(
+    tmp_path: Path, make_run: Any
+) -> None:
+    for seed, hidden in ((41, 80), (95, 85)):
+        run = replace(make_run(seed=seed), experiment=load_experiment("zinc/tuned", [f"network.hidden={hidden}"]))
+        write_run(tmp_path / f"run{seed}", run, [])
+    collect_results(tmp_path / "run41", tmp_path / "results", "mine")
+    with pytest.raises(ValueError, match=r"mine: expected seeds of one experiment, got seeds 41 and 95 that differ"):
+        collect_results(tmp_path / "run95", tmp_path / "results", "mine", overwrite=True)
+    assert [run.seed for run in read_results(tmp_path / "results")["mine"]] == [41]
+
+
+@pytest.mark.parametrize("name", ["", ".", "../mine", "/mine"])
+def test_a_name_outside_the_folder_is_refused(tmp_path: Path, make_run: Any, name: str) -> None:
+    write_run(tmp_path / "run", make_run(), [])
+    with pytest.raises(ValueError, match="name: expected a place in the folder of results"):
+        collect_results(tmp_path / "run", tmp_path / "a" / "results", name)
+    assert not (tmp_path / "a").exists()
+
+
 def test_an_older_result_is_not_lost_unasked(tmp_path: Path, make_run: Any) -> None:
     write_run(tmp_path / "a", make_run(test=0.1), [])
     write_run(tmp_path / "b", make_run(test=0.2), [])

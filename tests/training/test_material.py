@@ -80,3 +80,14 @@ def test_coordinates_have_no_gaps():
     given = replace(benchmark, graphs=replace(benchmark.graphs, nodes=nodes))
     with pytest.raises(ValueError, match="gap: expected shape"):
         prepare(make_experiment(network=GROUPS), given, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+@pytest.mark.parametrize(("objective", "label"), [("multi-label", 0.0), ("regression", torch.nan)])
+def test_a_part_that_cannot_be_scored_is_named_before_training(objective, label, part):
+    benchmark = make_benchmark(objective)
+    y = benchmark.graphs.graphs["y"].clone()
+    y[benchmark.graphs.graphs["split"] == ("train", "val", "test").index(part)] = label
+    lacking = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"y": y}))
+    with pytest.raises(ValueError, match=f"labels of {part}: expected"):
+        prepare(make_experiment(), lacking, torch.device("cpu"))

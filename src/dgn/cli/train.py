@@ -1,5 +1,6 @@
 """``dgn train``: train an experiment, or the embedded default."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from dgn.cli.datasets import Graphs
 from dgn.cli.display import make_console, print_table, say
 from dgn.cli.running import read_seeds, report_seeds, run_seeds
 
@@ -76,17 +78,19 @@ def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path,
     from dgn.reports.runs import read_history, write_text
     from dgn.reports.tables import comparison_table
 
-    digits = load_benchmark("digits")
+    load = Graphs()
     groups, histories = {}, {}
     for name, experiment in variants.items():
         aggregators = ", ".join(experiment.network.aggregators)
         say(console, Text.assemble((name, "bold"), f": {aggregators}"))
-        groups[name] = run_seeds(console, experiment, lambda: digits, experiment.training.seeds, out / name, device)
+        groups[name] = run_seeds(
+            console, experiment, partial(load, experiment), experiment.training.seeds, out / name, device
+        )
         histories[name] = read_history(out / name, experiment.training.seeds[0])
     table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs: what direction adds")
     write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
     draw_curves(histories, "accuracy", out / "curves.png")
-    draw_digits(digits.graphs, range(SHOWN), out / "digits.png")
+    draw_digits(load_benchmark("digits").graphs, range(SHOWN), out / "digits.png")
     print_table(console, table)
     say(
         console,

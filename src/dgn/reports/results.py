@@ -35,7 +35,7 @@ def collect_results(runs: Path, folder: Path, name: str | None = None, overwrite
 
     ``name`` stores them under another name than that of their experiment, for settings of one's own; then all must be
     of one experiment. What is there already stays as it is: another result in its place is refused, unless
-    ``overwrite``. Nothing is written when anything is refused.
+    ``overwrite``, and so are seeds beside those of other settings. Nothing is written when anything is refused.
     """
     found = [read_run(path) for path in sorted(runs.rglob(f"seed-*/{RESULT}"))]
     if not found:
@@ -45,6 +45,7 @@ def collect_results(runs: Path, folder: Path, name: str | None = None, overwrite
         found = [replace(run, experiment=_named(run.experiment, name)) for run in found]
     texts: dict[Path, str] = {}
     for run in found:
+        _check_name(run.experiment.name)
         check_settings(run, f"{runs}, seed {run.seed} of {run.experiment.name}")
         path, text = result_path(folder, run), to_json(run)
         there = texts.get(path) or (path.read_text(encoding="utf-8") if path.exists() else text)
@@ -54,6 +55,9 @@ def collect_results(runs: Path, folder: Path, name: str | None = None, overwrite
                 "--overwrite, or collect under another --name"
             )
         texts[path] = text
+    for each in {run.experiment.name for run in found}:
+        kept = [read_run(path) for path in sorted((folder / each).glob("seed-*.json")) if path not in texts]
+        _check_alike([*kept, *(run for run in found if run.experiment.name == each)], each)
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
@@ -71,6 +75,16 @@ def check_settings(run: FinishedRun, subject: str) -> None:
         raise ValueError(
             f"{subject}: expected the settings of {name}, got others in {', '.join(changed)}; store it under another "
             "name, with --name"
+        )
+
+
+def _check_name(name: str) -> None:
+    """A name is a place inside the folder of results."""
+    parts = Path(name).parts
+    if not parts or ".." in parts or Path(name).is_absolute():
+        raise ValueError(
+            f"name: expected a place in the folder of results, got {name!r}; give another with --name, such as "
+            "mine/first"
         )
 
 

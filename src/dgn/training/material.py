@@ -96,6 +96,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
         splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
+        _check_targets(splits[name], name)
     return Material(store, numbers[0], splits, trained_for, delta)
 
 
@@ -124,6 +125,16 @@ def _check_readout(readout: str, benchmark: Benchmark) -> None:
         expected = "nodes" if of_nodes else "mean, sum or another that gives one row for each graph"
         raise ValueError(
             f"network.readout: expected {expected} for {benchmark.objective}, got {readout}; set network.readout"
+        )
+
+
+def _check_targets(split: Split, name: str) -> None:
+    """Every part can be scored, which is asked before hours of training: all are scored at their end."""
+    if not split.objective.is_scored(split.target):
+        expected = "a task with a positive and a negative one" if split.objective.name == "multi-label" else "some"
+        raise ValueError(
+            f"labels of {name}: expected {expected}, got none, so that {split.objective.metric_name} is not defined; "
+            "put more graphs into this part"
         )
 
 

@@ -140,6 +140,17 @@ class Objective:
         """Sums over the rows of a batch that its loss depends on: add them up over processes, then take the loss."""
         return class_counts(prediction, target, weight) if self.name == "node-classification" else None
 
+    def is_scored(self, target: Tensor) -> bool:
+        """Whether the scores of these targets are defined: some are labelled, and if with 0 or 1, a task has both.
+
+        >>> make_objective("multi-label").is_scored(torch.tensor([[0.0, 1.0], [torch.nan, 1.0]]))
+        False
+        """
+        if self.name == "multi-label":
+            rows = target.reshape(len(target), -1)
+            return bool(((rows == 0).any(dim=0) & (rows == 1).any(dim=0)).any())
+        return bool((~target.isnan() if self.name == "regression" else target >= 0).any())
+
     @property
     def higher_is_better(self) -> bool:
         return METRICS[self.metric_name][1]

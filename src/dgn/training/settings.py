@@ -156,9 +156,10 @@ class TrainingSettings:
                 f"training.min_learning_rate: expected at most the learning rate {self.learning_rate}, got "
                 f"{self.min_learning_rate}; lower it"
             )
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not all(0 <= n < 1 << 64 for n in self.seeds):
             raise ValueError(
-                f"training.seeds: expected different whole numbers from 0, got {list(self.seeds)}; for example [41, 95]"
+                f"training.seeds: expected different whole numbers from 0, below 2**64, got {list(self.seeds)}; for "
+                "example [41, 95]"
             )
 
 
