@@ -86,6 +86,8 @@ def main() -> None:
 
     with ThreadPoolExecutor(asked.parallel) as pool:
         list(pool.map(compare, candidates))
+    if not scores:
+        sys.exit("no candidate could be trained; see why above")
     best = max(scores, key=lambda each: scores[each])
     print(f"best by validation: {best}", flush=True)
     chosen = candidates[best]
