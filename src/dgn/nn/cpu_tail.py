@@ -11,7 +11,7 @@ from torch import Tensor
 from dgn.aggregation.aggregate import CPU_DTYPES
 from dgn.graph.derivatives import differentiable_once
 from dgn.nn.cpu_rows import up
-from dgn.nn.norm import BatchNorm, trains_together
+from dgn.nn.norm import BatchNorm, suits_kernels
 from dgn.threads import for_chunks
 
 NARROWEST = 16  # channels that kernels read at once
@@ -20,15 +20,11 @@ SMALLEST = 1 << 18  # numbers in a piece of work: below, handing it to a thread 
 
 def is_fused(y: Tensor, norm: BatchNorm, size: Tensor | None, real: Tensor | None) -> bool:
     """Whether :func:`finish_rows` applies: in training, in one process, without padding, and worth the kernels."""
-    if not isinstance(norm, BatchNorm) or norm.plain:  # another one may have been put in its place
+    if real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES or not suits_kernels(norm, y):
         return False
-    if real is not None or y.device.type != "cpu" or y.dtype not in CPU_DTYPES:
-        return False
-    usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
-    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
     same = norm.weight.dtype == y.dtype and (size is None or (size.dtype == y.dtype and len(size) == len(y)))
     large = y.size(0) > 1 and norm.num_features >= NARROWEST
-    return usual and same and large and not tracing and not trains_together() and find_spec("numba") is not None
+    return same and large and find_spec("numba") is not None
 
 
 def finish_rows(y: Tensor, norm: BatchNorm, size: Tensor | None, residual: Tensor | None, relu: bool) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from dgn.nn.cpu_tail import finish_rows
 from dgn.nn.cpu_tail import is_fused as is_fused_on_cpu
 from dgn.nn.dropout import Dropout
-from dgn.nn.norm import BatchNorm, normalize_rows, trains_together
+from dgn.nn.norm import BatchNorm, normalize_rows, suits_kernels
 from dgn.nn.products import Products, combine
 
 
@@ -47,12 +47,8 @@ def finish(
 
 def is_fused(every: Tensor, norm: BatchNorm) -> bool:
     """Whether the kernels can do it: in training, in one process, in single precision, on a GPU."""
-    if not isinstance(norm, BatchNorm):  # one that was put in its place
-        return False
-    usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
-    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(every.device.type)
     there = every.is_cuda and every.dtype == torch.float32 and every.numel() > 0 and find_spec("triton") is not None
-    return usual and there and not norm.plain and not tracing and not trains_together()
+    return there and suits_kernels(norm, every)
 
 
 def finish_fused(
