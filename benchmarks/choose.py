@@ -11,10 +11,9 @@ row of a table of its runs; a run of its own is named by its file alone.
 """
 
 import argparse
-import json
-import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +21,10 @@ from typing import Any
 
 import yaml
 
-from dgn.reports.runs import write_text
+from dgn.reports.runs import FinishedRun, finished_runs, write_text
+from dgn.reports.scores import summarize
 from dgn.search.ablation import ablations, to_short_yaml
-from dgn.search.width import fit_width, size
+from dgn.search.width import fit_width
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.metrics import METRICS
 
@@ -41,7 +41,7 @@ def make_candidates(choices: dict[str, Any]) -> dict[str, Experiment]:
     }
 
 
-def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, data: Path | None) -> list[dict[str, Any]]:
+def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, data: Path | None) -> list[FinishedRun]:
     """The results of all seeds, trained side by side by ``dgn train``; none if it failed, which it then says."""
     file = folder.with_name(folder.name + ".yaml")
     write_text(file, to_short_yaml(experiment, note))
@@ -52,21 +52,29 @@ def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, dat
     if done.returncode:
         print(f"{folder}: {done.stdout[-500:]}{done.stderr[-1000:]}", flush=True)
         return []
-    return [json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in seeds]
+    found = finished_runs(folder)
+    return [found[seed] for seed in seeds]
 
 
-def tell(name: str, experiment: Experiment, results: list[dict[str, Any]], parts: tuple[str, ...]) -> float:
-    """Print the scores of some parts; returns that of validation."""
-    metric = next(iter(results[0]["metrics"]["val"]))
-    found = {part: [result["metrics"][part][metric] for result in results] for part in parts}
-    shown = [
-        f"{part} {statistics.fmean(each):.4f}" + (f" ± {statistics.stdev(each):.4f}" if len(each) > 1 else "")
-        for part, each in found.items()
-    ]
-    seconds = max(result["seconds"] for result in results)
-    print(f"{name:<24} {size(experiment):9,d} {metric} {', '.join(shown)}, {seconds:.0f} s", flush=True)
-    score = statistics.fmean(found["val"])
-    return score if METRICS[metric][1] else -score
+def train_all(
+    experiments: dict[Path, Experiment], note: str, seeds: list[int], asked: argparse.Namespace, parts: Sequence[str]
+) -> dict[Path, float]:
+    """Train into folders, some at a time, and print scores of ``parts``; returns validation scores, more is better."""
+    scores = {}
+
+    def train_one(folder: Path) -> None:
+        runs = train(experiments[folder], note or folder.name, seeds, folder, asked.data)
+        if not runs:
+            return
+        told = ", ".join(f"{part} {summarize(runs, part)}" for part in parts)
+        name, seconds = folder.relative_to(asked.out), max(run.seconds for run in runs)
+        score = summarize(runs, "val")
+        print(f"{name!s:<40} {runs[0].parameters:9,d} {score.metric} {told}, {seconds:.0f} s", flush=True)
+        scores[folder] = score.mean if METRICS[score.metric][1] else -score.mean
+
+    with ThreadPoolExecutor(asked.parallel) as pool:
+        list(pool.map(train_one, experiments))
+    return scores
 
 
 def main() -> None:
@@ -77,28 +85,18 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=1)
     asked = parser.parse_args()
     choices = yaml.safe_load(asked.choices.read_text())
-    name, candidates, scores = choices["experiment"], make_candidates(choices), dict[str, float]()
-
-    def compare(candidate: str) -> None:
-        folder = asked.out / f"{name}-candidates" / candidate
-        if results := train(candidates[candidate], candidate, choices["seeds"], folder, asked.data):
-            scores[candidate] = tell(candidate, candidates[candidate], results, ("train", "val"))
-
-    with ThreadPoolExecutor(asked.parallel) as pool:
-        list(pool.map(compare, candidates))
+    name = choices["experiment"]
+    place = asked.out / f"{name}-candidates"
+    candidates = {place / candidate: each for candidate, each in make_candidates(choices).items()}
+    scores = train_all(candidates, "", choices["seeds"], asked, ("train", "val"))
     if not scores:
         sys.exit("no candidate could be trained; see why above")
     best = max(scores, key=lambda each: scores[each])
-    print(f"best by validation: {best}", flush=True)
+    print(f"best by validation: {best.name}", flush=True)
     chosen = candidates[best]
     finals = {name: chosen, f"{name}-ablation/no-directions": ablations(chosen)["no-directions"]}
-
-    def finish(final: str) -> None:
-        if results := train(finals[final], best, choices["fresh_seeds"], asked.out / final, asked.data):
-            tell(final, finals[final], results, ("train", "val", "test"))
-
-    with ThreadPoolExecutor(asked.parallel) as pool:
-        list(pool.map(finish, finals))
+    finals = {asked.out / final: each for final, each in finals.items()}
+    train_all(finals, best.name, choices["fresh_seeds"], asked, ("train", "val", "test"))
 
 
 if __name__ == "__main__":
