@@ -1,6 +1,9 @@
 """``dgn train``: the run folder, coming back to it, and the embedded default."""
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +56,18 @@ def test_an_interrupted_run_says_how_to_go_on(dgn: Any, training: Any) -> None:
     resumed = dgn(*run).output
     assert "resuming: seed 41" in resumed
     assert "seed 41: going on" in resumed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to hear")
+def test_a_batch_system_may_end_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "dgn", "train", "digits/mean", "--seeds", "1", "--device", "cpu", "--out", "here"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert any("epoch 1/" in said for said in iter(running.stdout.readline, ""))
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate()
+    assert running.returncode == 130
+    assert "the same command goes on from there" in said.replace("\n", " ")
 
 
 def test_what_finished_beside_a_failure_is_kept(dgn: Any, training: Any) -> None:
