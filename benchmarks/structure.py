@@ -3,7 +3,8 @@
 python benchmarks/structure.py [--data DIR] [--patterns 10]
 
 With ``--data``, the kinds of edges of ZINC and MolHIV and how long walks and rings take there. Then how long cliques
-take in PATTERN, drawn anew from its recipe: each pattern makes 140 graphs, and 100 patterns all of it.
+and affinities of edges take in PATTERN, drawn anew from its recipe: each pattern makes 140 graphs, and 100 patterns all
+of it.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import torch
 
 from dgn.data.benchmarks import load_benchmark
 from dgn.data.pattern import generate_pattern
-from dgn.structure import Kinds, clique_counts, return_probabilities, ring_counts
+from dgn.structure import Kinds, clique_counts, edge_affinities, return_probabilities, ring_counts
 
 SIZES = range(3, 9)
 
@@ -36,10 +37,10 @@ def main() -> None:
     torch.set_num_threads(1)
     if given.data:
         molecules(given.data)
-    cliques(given.patterns)
+    dense(given.patterns)
 
 
-def cliques(patterns):
+def dense(patterns):
     """How long counting takes in dense graphs, and how much a node counts at most."""
     graphs = generate_pattern(patterns)
     graph = graphs.graph
@@ -49,6 +50,7 @@ def cliques(patterns):
         most = clique_counts(graph, sizes).nodes.amax(dim=0).tolist()
         print(f"  cliques of {sizes}: {took:.2f} s, at most {most} with a node")
     print(f"  rings of 3: {seconds(lambda: ring_counts(graph, (3,))):.2f} s")
+    print(f"  affinities of edges, 4 steps: {seconds(lambda: edge_affinities(graph, 4)):.2f} s")
 
 
 def molecules(folder):

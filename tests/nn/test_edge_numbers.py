@@ -7,7 +7,7 @@ from torch import nn
 from dgn.graph import Layout, as_graph
 from dgn.graph.layout import prepared_graph
 from dgn.nn import DGN, DGNConv
-from dgn.nn.dense import Linear
+from dgn.nn.dense import Linear, ScaledLinear
 from dgn.nn.edge_numbers import EdgeNumbers, has_few_numbers
 from dgn.nn.layer import DGNLayer
 from dgn.testing import random_graph
@@ -98,11 +98,13 @@ def run_network(network, given, graph):
 @pytest.mark.gpu
 @somewhere
 @pytest.mark.parametrize("towers", [1, 5])
-def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, monkeypatch):
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, scaled, monkeypatch):
     if DEVICE == "cpu":
         monkeypatch.setattr("dgn.nn.gpu_whole.is_fused", lambda _, norm: norm.training)
     graph, kinds = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
-    given, network = draw(graph.num_edges, 1), make_network(towers=towers)
+    encoder = ScaledLinear(torch.tensor([0.3]), torch.tensor([0.2]), 6) if scaled else Linear(1, 6)
+    given, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=encoder)
     honest = network._edges
     network._edges = lambda *given: kinds.append(honest(*given)) or kinds[-1]
     got = run_network(network, given, graph)
@@ -139,7 +141,7 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 3)
+    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 5)
 
 
 class Doubled(nn.Linear):

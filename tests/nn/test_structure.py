@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from dgn.nn import DGN, CategoryEncoder, KindEncoder, StructureEncoder
+from dgn.nn import DGN, CategoryEncoder, KindEncoder, ScaledLinear, StructureEncoder
 from dgn.structure import Kinds
 from dgn.testing import complete, cycle, path
-from dgn.transforms import AddCliques, AddReturnProbabilities, AddRings
+from dgn.transforms import AddAffinities, AddCliques, AddReturnProbabilities, AddRings
 
 SEEN = torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 2], [1, 0, 0]])
 
@@ -101,3 +101,13 @@ def test_a_graph_without_edges_has_no_kinds() -> None:
     net = DGN(3, 8, edge_encoder=KindEncoder(kinds, 4), edge_dim=4, message="complex", aggregators=["mean"])
     nothing = {"edge_index": torch.zeros(2, 0).long(), "edge_attr": torch.zeros(0, 2).long()}
     assert net.eval()(Data(x=torch.randn(1, 3), edge_rings=torch.zeros(0, 1).long(), **nothing)).shape == (1, 1)
+
+
+def test_affinities_of_data_stand_behind_its_numbers() -> None:
+    encoder = ScaledLinear(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, -1.0, 4.0]), 4)
+    net = DGN(3, 8, edge_encoder=encoder, edge_dim=4, message="complex", aggregators=["mean"]).eval()
+    data = AddAffinities(steps=2)(Data(x=torch.randn(6, 3), edge_index=cycle(6)[0], edge_attr=torch.rand(12)))
+    together = torch.cat([data.edge_attr[:, None], data.edge_walk], dim=1)
+    torch.testing.assert_close(net(data), net(data.x, data.edge_index, edge_attr=together))
+    expected = (together * encoder.scale + encoder.offset) @ encoder.weight.T + encoder.bias
+    torch.testing.assert_close(encoder(together), expected)

@@ -41,7 +41,7 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         "no-gate": {"network.gate", *widths},
         "no-edge-updates": {"network.edge_updates", *widths},
         "no-augmentation": {"augmentation.mirror"},
-        "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", *widths},
+        "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", "data.edge_walk", *widths},
     }
     edges = ["network.message=complex", "network.edge_dim=12", "network.gate=true", "network.edge_updates=true"]
     more = ["network.learned_directions=1", "training.averaging=0.9"]
@@ -50,6 +50,13 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
     for missing, each in ablations(plus).items():
         assert 0 < len(set(each.differences(plus)) & parts[missing]) == len(each.differences(plus))
         assert each.training.seeds == plus.training.seeds
+
+
+def test_edges_that_have_affinities_alone_are_bare_without_structure() -> None:
+    plus = load_experiment("pattern/plus", ["data.edge_walk=4", "network.edge_dim=8"])
+    bare = ablations(plus)["no-structure"]
+    assert (bare.data.edge_walk, bare.network.edge_dim) == (0, None)
+    assert abs(size(bare) / size(plus) - 1) < 0.025
 
 
 def test_without_directions_no_field_is_left() -> None:

@@ -1,11 +1,11 @@
-"""Return probabilities against powers of the dense matrix, and their laws."""
+"""Probabilities of walks against powers of the dense matrix, and their laws."""
 
 import numpy as np
 import pytest
 import torch
 
 from dgn import Graph, as_graph
-from dgn.structure import return_probabilities
+from dgn.structure import edge_affinities, return_probabilities
 from dgn.testing import (
     assert_batch_independent,
     assert_permutation_equivariant,
@@ -28,15 +28,14 @@ GRAPHS = {
 
 
 def dense_powers(edge_index: torch.Tensor, num_nodes: int, steps: int) -> np.ndarray:
-    """The diagonals of the first powers of D^-1 A."""
+    """The first powers of D^-1 A, [steps, N, N]."""
     a = np.zeros((num_nodes, num_nodes))
     np.add.at(a, (edge_index[1].numpy(), edge_index[0].numpy()), 1.0)
     p = a / np.maximum(a.sum(axis=1, keepdims=True), 1)
-    power, diagonals = np.eye(num_nodes), []
+    powers = [np.eye(num_nodes)]
     for _ in range(steps):
-        power = power @ p
-        diagonals.append(np.diagonal(power))
-    return np.stack(diagonals, axis=1)
+        powers.append(powers[-1] @ p)
+    return np.stack(powers[1:])
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -47,7 +46,13 @@ def test_they_are_the_diagonals_of_powers(name: str, small: int, monkeypatch: py
     for steps in (16, 5):
         found = return_probabilities(edge_index, steps, num_nodes)
         assert found.dtype == torch.float32
-        np.testing.assert_allclose(found.numpy(), dense_powers(edge_index, num_nodes, steps), atol=1e-7)
+        powers = dense_powers(edge_index, num_nodes, steps)
+        np.testing.assert_allclose(found.numpy(), np.diagonal(powers, axis1=1, axis2=2).T, atol=1e-7)
+        along = edge_affinities(edge_index, steps, num_nodes)
+        assert along.dtype == torch.float32
+        degree = np.bincount(edge_index[1], minlength=num_nodes)[edge_index[0]]
+        expected = powers[:, edge_index[1], edge_index[0]] * edge_index.size(1) / np.maximum(degree, 1) * (degree > 0)
+        np.testing.assert_allclose(along.numpy(), expected.T, rtol=1e-5, atol=1e-7)
 
 
 def test_walks_that_reach_more_nodes_than_there_is_room_for_are_followed() -> None:
@@ -74,9 +79,12 @@ def test_laws() -> None:
     def found(graph: Graph) -> torch.Tensor:
         return return_probabilities(graph, 6)
 
-    union = as_graph(*disjoint_union(grid(2, 3), complete(4), path(1), cycle(5)))
+    graphs = (grid(2, 3), complete(4), path(1), cycle(5))
+    union = as_graph(*disjoint_union(*graphs))
     assert_permutation_equivariant(found, union)
     assert_batch_independent(found, union)
+    alone = [edge_affinities(edge_index, 6, num_nodes) for edge_index, num_nodes in graphs]
+    torch.testing.assert_close(edge_affinities(union, 6), torch.cat(alone))
 
 
 def test_edges_between_graphs_are_followed() -> None:
@@ -87,3 +95,16 @@ def test_edges_between_graphs_are_followed() -> None:
 def test_no_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
         return_probabilities(path(2)[0], 0)
+    with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
+        edge_affinities(path(2)[0], 0)
+
+
+def test_both_ways_of_an_edge_are_alike_and_long_walks_forget() -> None:
+    graph = as_graph(*random_graph(30, 0.3, torch.Generator().manual_seed(2)))
+    source, target = graph.edge_index
+    found = edge_affinities(graph, 40)
+    dense = torch.zeros(40, graph.num_nodes, graph.num_nodes)
+    dense[:, target, source] = found.T
+    torch.testing.assert_close(dense, dense.mT)
+    assert float((found[:, 1] - 1).abs().max()) > 0.3
+    torch.testing.assert_close(found[:, -1], torch.ones(graph.num_edges), atol=1e-4, rtol=0)

@@ -3,12 +3,13 @@
 import pytest
 import torch
 
+from dgn.data.affinities import with_affinities
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
-from dgn.nn import KindEncoder
+from dgn.nn import KindEncoder, ScaledLinear
 from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
 from dgn.training.evaluate import predict
-from dgn.training.experiment import read_experiment
+from dgn.training.experiment import load_experiment, read_experiment
 from dgn.training.loop import train
 from dgn.training.material import prepare
 from dgn.training.settings import DataSettings, NetworkSettings
@@ -79,10 +80,37 @@ def test_cliques_of_nodes_enter_the_network_and_edges_stay_as_they_are() -> None
     assert wide == narrow + 2 * SMALL.hidden
 
 
-def test_settings_that_were_kept_before_there_were_cliques_have_none() -> None:
+def test_affinities_of_edges_enter_the_network() -> None:
+    benchmark = with_affinities(make_benchmark(numbers=True), 2)
+    experiment = make_experiment(data={"dataset": "cifar10", "edge_walk": 2}, network=NETWORK, training={"epochs": 2})
+    train(experiment, benchmark, seeds=[1], device="cpu")
+    network = build_network(experiment.network, benchmark, 1.0).eval()
+    assert isinstance(network.edge_encoder, ScaledLinear)
+    assert torch.equal(network.edge_encoder.scale, benchmark.affinities.scale)
+    material = prepare(experiment, benchmark, torch.device("cpu"))
+    alone = torch.cat([network(benchmark.graphs[n]) for n in range(len(benchmark.graphs) - 8, len(benchmark.graphs))])
+    together = [predict(network, batch)[batch.real_graphs[:, 0] > 0] for batch in material.splits["test"].batches]
+    torch.testing.assert_close(torch.cat(together), alone)
+    for given, came in ((make_benchmark(numbers=True), 0), (with_affinities(make_benchmark(numbers=True), 3), 3)):
+        with pytest.raises(ValueError, match=f"data.edge_walk: expected graphs with affinities of 2 steps, got {came}"):
+            prepare(experiment, given, torch.device("cpu"))
+
+
+def test_affinities_are_counted_without_the_graphs_and_need_edges_without_categories() -> None:
+    settings = NetworkSettings(hidden=8, aggregators=("mean",), message="complex", edge_dim=3)
+    for name, others in (("cifar10", 1), ("pattern", 0)):
+        network = build_for_inputs(settings, inputs_for(DataSettings(dataset=name, edge_walk=4)))
+        assert count_parameters(network.edge_encoder) == (others + 4) * 3 + 3
+    with pytest.raises(
+        ValueError, match=r"data.edge_walk: expected a dataset whose edges have no categories, got zinc"
+    ):
+        load_experiment("zinc/plus", ["data.edge_walk=4"])
+
+
+def test_settings_that_were_kept_before_there_were_cliques_or_affinities_have_none() -> None:
     experiment = make_experiment(data=DATA)
     kept = experiment.to_dict()
-    del kept["data"]["cliques"]
+    del kept["data"]["cliques"], kept["data"]["edge_walk"]
     assert read_experiment(kept) == experiment
 
 

@@ -90,6 +90,7 @@ def _data(experiment: "Experiment") -> str:
     kind = given if task.coordinates and data.field == "eigenvectors" else data.field
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
     parts += [f"random walks of up to {data.random_walk} steps"] if data.random_walk else []
+    parts += [f"affinities of edges of up to {data.edge_walk} steps"] if data.edge_walk else []
     for name, sizes in (("rings", data.rings), ("cliques", data.cliques)):
         parts += [f"{name} of {', '.join(map(str, sizes))}"] if sizes else []
     return ", ".join(parts)

@@ -14,7 +14,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root, describe_files, find_source, make_once, read_source
 from dgn.graph.checks import check_option
 from dgn.spectral.laplacian import Normalization
-from dgn.structure import Structure
+from dgn.structure import Affinities, Structure
 
 FieldSource = Literal["eigenvectors", "rings", "random_walk"]
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
@@ -29,8 +29,8 @@ class Benchmark:
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given, by coordinates or otherwise, and no eigenvectors are needed. ``note`` says what was read, where it
     is not the official data. ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the
-    structural numbers that nodes and edges have (:func:`dgn.data.structure.with_structure`), and ``field`` where the
-    directions come from.
+    structural numbers that nodes and edges have (:func:`dgn.data.structure.with_structure`), ``affinities`` of those
+    of edges (:func:`dgn.data.affinities.with_affinities`), and ``field`` where the directions come from.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Benchmark:
     fraction: float = 1.0
     structure: Structure | None = None
     field: FieldSource = "eigenvectors"
+    affinities: Affinities | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Layers and networks for PyG users."""
 
 from dgn.nn.conv import DGNConv
-from dgn.nn.dense import Linear
+from dgn.nn.dense import Linear, ScaledLinear
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
 from dgn.nn.layer import DGNLayer, VirtualNode
@@ -19,6 +19,7 @@ __all__ = [
     "EdgeTable",
     "KindEncoder",
     "Linear",
+    "ScaledLinear",
     "StructureEncoder",
     "VirtualNode",
     "read_out",

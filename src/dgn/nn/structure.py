@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dgn.graph.columns import as_columns
-from dgn.nn.dense import Linear
+from dgn.nn.dense import Linear, ScaledLinear
 from dgn.nn.edges import EdgeTable
 from dgn.structure import Kinds
 from dgn.structure.inputs import damped
@@ -99,6 +99,7 @@ def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | 
 
     ``structure`` and kinds as ``edge_attr`` are taken as they are. Otherwise numbers of nodes are ``random_walk``,
     ``rings`` and log(1 + ``cliques``), in this order, and ``edge_attr`` with ``edge_rings`` becomes the nearest kind.
+    Affinities of edges, ``edge_walk``, stand behind other numbers in ``edge_attr``.
     """
     structure, edge_attr = getattr(data, "structure", None), getattr(data, "edge_attr", None)
     readers = {"random_walk": Tensor.float, "rings": Tensor.float, "cliques": damped}
@@ -110,4 +111,7 @@ def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | 
     if isinstance(edge_encoder, KindEncoder) and rings is not None:
         columns = [] if edge_attr is None else [as_columns(edge_attr).long()]
         edge_attr = edge_encoder.kinds.number(torch.cat([*columns, rings.long()], dim=1))
+    walk = getattr(data, "edge_walk", None)
+    if isinstance(edge_encoder, ScaledLinear) and walk is not None:
+        edge_attr = walk if edge_attr is None else torch.cat([as_columns(edge_attr).float(), walk], dim=1)
     return structure, edge_attr

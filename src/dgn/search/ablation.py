@@ -7,6 +7,7 @@ from typing import Any
 
 from dgn.aggregation import make_plan
 from dgn.search.width import fit_width, size, widened
+from dgn.training.build import inputs_for
 from dgn.training.experiment import Experiment
 from dgn.training.settings import AugmentationSettings
 
@@ -27,7 +28,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
     >>> found["no-directions"].network.aggregators
     ('sum', 'mean', 'max', 'min')
     """
-    data, network, training = experiment.data, experiment.network, experiment.training
+    network, training = experiment.network, experiment.training
     changed = {
         "no-directions": without_directions(experiment),
         "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
@@ -35,15 +36,21 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "no-gate": replace(experiment, network=replace(network, gate=False)),
         "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
         "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),
-        "no-structure": replace(
-            experiment, data=replace(data, random_walk=0, rings=(), cliques=(), field="eigenvectors")
-        ),
+        "no-structure": without_structure(experiment),
     }
     return {
         name: replace(_as_large(each, size(experiment)), name=f"{experiment.name}-ablation/{name}")
         for name, each in changed.items()
         if each != experiment
     }
+
+
+def without_structure(experiment: Experiment) -> Experiment:
+    """The experiment without structural numbers; edges that have no other features have none."""
+    data = replace(experiment.data, random_walk=0, rings=(), cliques=(), edge_walk=0, field="eigenvectors")
+    bare = data != experiment.data and inputs_for(data).edges is None
+    network = replace(experiment.network, edge_dim=None, edge_updates=False) if bare else experiment.network
+    return replace(experiment, data=data, network=network)
 
 
 def without_directions(experiment: Experiment) -> Experiment:

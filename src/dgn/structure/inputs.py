@@ -72,6 +72,42 @@ class Structure:
         return cls(random_walk, tuple(rings), torch.ones(width), torch.zeros(width), kinds, tuple(cliques))
 
 
+@dataclass(frozen=True, eq=False)
+class Affinities:
+    r"""Affinities of ``steps`` steps as the last numbers of edges, and how numbers of edges are brought to one scale.
+
+    A network reads :math:`s_c v_{ec} + o_c`: affinities (:func:`dgn.structure.edge_affinities`) are centred and divided
+    by their deviation over the training edges; the numbers before them stay as they are.
+
+    Shapes:
+        ``scale`` and ``offset`` [F + steps], with F numbers before.
+
+    >>> found = Affinities.find(torch.tensor([[1.0], [1.5]]), others=1)
+    >>> (torch.tensor([[7.0, 1.5]]) * found.scale + found.offset).tolist()
+    [[7.0, 1.0]]
+    """
+
+    steps: int
+    scale: Tensor
+    offset: Tensor
+
+    @classmethod
+    def find(cls, values: Tensor, others: int = 0) -> "Affinities":
+        """From those of the training edges, [E, steps], and how many other numbers edges have."""
+        steps, scale = values.size(1), torch.ones(others + values.size(1), dtype=torch.float64)
+        offset = torch.zeros_like(scale)
+        if len(values):
+            deviation, mean = torch.std_mean(values, dim=0, correction=0)
+            scale[others:] = 1 / deviation.double().clamp(min=ROUNDING)
+            offset[others:] = -mean * scale[others:]
+        return cls(steps, scale.float(), offset.float())
+
+    @classmethod
+    def blank(cls, steps: int, others: int = 0) -> "Affinities":
+        """Of graphs that nobody has seen yet."""
+        return cls.find(torch.empty(0, steps), others)
+
+
 def damped(counts: Tensor) -> Tensor:
     """log(1 + count): nodes of dense graphs are in thousands of cliques.
 

@@ -10,13 +10,15 @@ compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @compiled
-def follow(begin, end, pointer, neighbor, found):
-    """Rows ``begin`` to ``end`` of ``found`` [N, T]; the edges of node i lead to ``neighbor[pointer[i]:pointer[i+1]]``.
+def follow(begin, end, pointer, neighbor, found, at_edges):
+    """Walks of the nodes ``begin`` to ``end``; the edges of node i lead to ``neighbor[pointer[i]:pointer[i+1]]``.
+
+    Rows of ``found`` are nodes [N, T], or, with ``at_edges``, edges [E, T]: how much is at the other end.
 
     Nodes get a place in the order in which a walk first reaches them, so that only these are looked at. Neighbours in
     number are mostly neighbours in the graph, whose walks reach the same nodes.
     """
-    nodes, steps = found.shape
+    nodes, steps = len(pointer) - 1, found.shape[1]
     place = np.full(nodes, -1, dtype=np.int32)
     reached = np.empty(nodes, dtype=np.int32)
     here, there = np.zeros((ROOM, LANES)), np.zeros((ROOM, LANES))
@@ -36,7 +38,10 @@ def follow(begin, end, pointer, neighbor, found):
                 spread(p, reached[p], pointer, neighbor, place, here, there)
             here, there = there, here
             for lane in range(lanes):
-                found[start + lane, t] = here[lane, lane]
+                if at_edges:
+                    look_around(start + lane, lane, t, pointer, neighbor, place, here, found)
+                else:
+                    found[start + lane, t] = here[lane, lane]
         for p in range(count):
             place[reached[p]] = -1
             here[p], there[p] = 0.0, 0.0
@@ -74,28 +79,68 @@ def spread(p, node, pointer, neighbor, place, here, there):
 
 
 @compiled
+def look_around(node, lane, t, pointer, neighbor, place, here, found):
+    """How much of the walks of a node is at the other ends of its edges."""
+    for e in range(pointer[node], pointer[node + 1]):
+        found[e, t] = here[place[neighbor[e]], lane]
+
+
+@compiled
 def meet(begin, end, starts, pointer, neighbor, found):
     """Rows of the nodes ``starts[begin]`` to ``starts[end]``: all walks of a graph together, each half as long.
 
     A walk of s + t steps is back where one of s steps and one of t steps meet: the diagonal of P^(s+t) is that of
     P^s P^t, which takes no product of its own.
     """
-    most = 0
-    for g in range(begin, end):
-        most = max(most, starts[g + 1] - starts[g])
-    here, there = np.empty((most, most)), np.empty((most, most))
+    here, there = matrices(begin, end, starts)
     for g in range(begin, end):
         first, nodes = starts[g], starts[g + 1] - starts[g]
-        for i in range(nodes):
-            for j in range(nodes):
-                here[i, j] = 1.0 if i == j else 0.0
+        stand(nodes, here)
         for t in range(0, found.shape[1], 2):
-            for i in range(nodes):
-                gather(i, first, nodes, pointer, neighbor, here, there)
+            step(first, nodes, pointer, neighbor, here, there)
             back(first, nodes, t, there, here, found)
             if t + 1 < found.shape[1]:
                 back(first, nodes, t + 1, there, there, found)
             here, there = there, here
+
+
+@compiled
+def arrive(begin, end, starts, pointer, neighbor, found):
+    """The same for edges [E, T]: entry (i, j) of P^t for the edge of node i that leads to j."""
+    here, there = matrices(begin, end, starts)
+    for g in range(begin, end):
+        first, nodes = starts[g], starts[g + 1] - starts[g]
+        stand(nodes, here)
+        for t in range(found.shape[1]):
+            step(first, nodes, pointer, neighbor, here, there)
+            here, there = there, here
+            for i in range(nodes):
+                for e in range(pointer[first + i], pointer[first + i + 1]):
+                    found[e, t] = here[i, neighbor[e] - first]
+
+
+@compiled
+def matrices(begin, end, starts):
+    """Two matrices with room for the largest of the graphs."""
+    most = 0
+    for g in range(begin, end):
+        most = max(most, starts[g + 1] - starts[g])
+    return np.empty((most, most)), np.empty((most, most))
+
+
+@compiled
+def stand(nodes, here):
+    """Every walk is at the node where it begins."""
+    for i in range(nodes):
+        for j in range(nodes):
+            here[i, j] = 1.0 if i == j else 0.0
+
+
+@compiled
+def step(first, nodes, pointer, neighbor, here, there):
+    """P times ``here``."""
+    for i in range(nodes):
+        gather(i, first, nodes, pointer, neighbor, here, there)
 
 
 @compiled

@@ -53,6 +53,11 @@ class Experiment:
                 "leave it out"
             )
         task = TASKS.get(self.data.dataset)
+        if task is not None and task.edge_sizes is not None and self.data.edge_walk:
+            raise ValueError(
+                f"data.edge_walk: expected a dataset whose edges have no categories, got {self.data.dataset}; leave it "
+                "out, or set data.rings"
+            )
         if task is not None and task.coordinates and self.data.field == "eigenvectors" and needed > COORDINATES:
             raise ValueError(
                 f"network: expected at most {COORDINATES} directions, the coordinates of {self.data.dataset}, got one "

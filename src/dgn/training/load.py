@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from dgn.data.affinities import with_affinities
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
 from dgn.data.places import default_root
 from dgn.data.structure import with_structure
@@ -27,6 +28,7 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     benchmark = with_fraction(benchmark, data.train_fraction)
     kept = default_root() / "structure"
     benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques, kept)
+    benchmark = with_affinities(benchmark, data.edge_walk)
     return with_structure_field(benchmark, data.field, experiment.num_directions)
 
 

@@ -111,6 +111,12 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
             f"{list(wanted[2])}, got {given[0]}, {list(given[1])} and {list(given[2])}; add them with "
             "dgn.data.structure.with_structure, or load with load_graphs"
         )
+    steps = 0 if benchmark.affinities is None else benchmark.affinities.steps
+    if steps != data.edge_walk:
+        raise ValueError(
+            f"data.edge_walk: expected graphs with affinities of {data.edge_walk} steps, got {steps}; add them with "
+            "dgn.data.affinities.with_affinities, or load with load_graphs"
+        )
     if experiment.data.field != benchmark.field:
         raise ValueError(
             f"data.field: expected graphs with directions from {experiment.data.field}, got some from "

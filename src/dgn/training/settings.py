@@ -25,6 +25,9 @@ class DataSettings:
     )
     rings: tuple[int, ...] = setting("add numbers of rings of these sizes to the input of nodes and edges", ())
     cliques: tuple[int, ...] = setting("add numbers of cliques of these sizes to the input of nodes", ())
+    edge_walk: int = setting(
+        "add affinities by random walks of up to so many steps to the features of edges", 0, least=0
+    )
     field: Literal["eigenvectors", "rings", "random_walk"] = setting(
         "whose gradients are the directions; coordinates take the place of eigenvectors", "eigenvectors"
     )

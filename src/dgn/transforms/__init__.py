@@ -2,9 +2,10 @@
 
 from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections
-from dgn.transforms.structure import AddCliques, AddReturnProbabilities, AddRings
+from dgn.transforms.structure import AddAffinities, AddCliques, AddReturnProbabilities, AddRings
 
 __all__ = [
+    "AddAffinities",
     "AddCliques",
     "AddCoordinates",
     "AddDirections",

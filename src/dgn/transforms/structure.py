@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from dgn.structure import clique_counts, return_probabilities, ring_counts
+from dgn.structure import clique_counts, edge_affinities, return_probabilities, ring_counts
 from dgn.structure.cliques import CLIQUES
 from dgn.structure.rings import SIZES, check_sizes
 
@@ -28,6 +28,31 @@ class AddReturnProbabilities(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         data.random_walk = return_probabilities(data, self.steps)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(steps={self.steps})"
+
+
+@functional_transform("add_dgn_affinities")
+class AddAffinities(BaseTransform):
+    """Add how much likelier than by chance a walk of 1 to ``steps`` steps joins the ends of an edge: ``edge_walk``.
+
+    ``edge_walk`` [E, steps]; a network reads it behind the numbers of ``edge_attr``, if there are any.
+
+    >>> import torch
+    >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    >>> AddAffinities(steps=2)(data).edge_walk.tolist()
+    [[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]]
+    """
+
+    def __init__(self, steps: int = 4) -> None:
+        if steps < 1:
+            raise ValueError(f"steps: expected 1 or more, got {steps}; ask for 4, for example")
+        self.steps = steps
+
+    def forward(self, data: Data) -> Data:
+        data.edge_walk = edge_affinities(data, self.steps)
         return data
 
     def __repr__(self) -> str:

@@ -1,0 +1,62 @@
+"""Affinities of all edges of a benchmark."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from dgn.data.benchmarks import Benchmark
+from dgn.data.chunks import cut, take
+from dgn.data.packed import PackedGraphs
+from dgn.graph.columns import as_columns
+from dgn.structure import Affinities, edge_affinities
+from dgn.threads import for_chunks, kernels_alone
+
+
+def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
+    """The benchmark with affinities of ``steps`` steps as numbers of its edges, behind those that they have.
+
+    Edges with categories, and those whose rings made kinds of them, have no place for numbers and are refused.
+    ``benchmark.affinities`` says how they are scaled: by the training graphs alone.
+
+    >>> from dgn.data.benchmarks import load_benchmark
+    >>> digits = with_affinities(load_benchmark("digits"), steps=2)
+    >>> digits.graphs.edges["edge_attr"].shape, digits.affinities.scale.shape
+    (torch.Size([402528, 2]), torch.Size([2]))
+    """
+    if not steps:
+        return benchmark
+    graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
+    if benchmark.edge_sizes is not None or (benchmark.structure is not None and benchmark.structure.kinds is not None):
+        raise ValueError(
+            f"{benchmark.name}: expected edges without features or with numbers, for affinities to stand behind, got "
+            "edges with categories or rings; leave out data.edge_walk, or data.rings where they are the only features"
+        )
+    if benchmark.affinities is not None:
+        raise ValueError(
+            f"{benchmark.name}: expected graphs without affinities, got some with {benchmark.affinities.steps} steps; "
+            "load them anew"
+        )
+    values, training = affinities_of(graphs, steps), graphs.graphs["split"] == 0  # others decide nothing
+    seen, others = values[training.repeat_interleave(graphs.edge_pointer.diff())], 0
+    if given is not None:
+        numbers = as_columns(given).float()
+        values, others = torch.cat([numbers, values], dim=1), numbers.size(1)
+    found = Affinities.find(seen, others)
+    return replace(benchmark, graphs=graphs.with_values(edges={"edge_attr": values}), affinities=found)
+
+
+def affinities_of(graphs: PackedGraphs, steps: int) -> Tensor:
+    """The affinities of all edges [E, steps], a thousand graphs or so at a time, by several threads."""
+    chunks = cut(graphs.node_pointer)
+    found = torch.empty(graphs.num_edges, steps)
+
+    def work(begin: int, end: int) -> None:
+        for first, last in chunks[begin:end]:
+            edges = slice(int(graphs.edge_pointer[first]), int(graphs.edge_pointer[last]))
+            found[edges] = edge_affinities(take(graphs, first, last), steps)
+
+    with kernels_alone() if len(chunks) > 1 else nullcontext():
+        for_chunks(work, len(chunks), 1)
+    return found
