@@ -1,9 +1,10 @@
 """Choose among settings by validation, then train the choice with fresh seeds, with and without directions.
 
-    python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--parallel 2]
+    python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--parallel 1]
 
-The file names an experiment, the number of parameters that layers are widened to, the seeds that candidates are
-compared by, those of the choice, and the candidates: changes to the experiment, those that all share and their own.
+The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
+the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those that
+all share and their own. One at a time (the default) is fastest where a network fills the GPU.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each, ``NAME.yaml`` with the
 choice, and its runs ``NAME`` and ``NAME-ablation/no-directions``; what is there already is not trained again.
 Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
@@ -32,12 +33,12 @@ from dgn.training.metrics import METRICS
 def make_candidates(choices: dict[str, Any]) -> dict[str, Experiment]:
     """Every candidate, as wide as the parameters allow."""
     shared = choices.get("shared", [])
-    made = {
-        name: load_experiment(choices["experiment"], [*shared, *own]) for name, own in choices["candidates"].items()
-    }
+    made = {name: load_experiment(choices["begin"], [*shared, *own]) for name, own in choices["candidates"].items()}
+    wide = {name: fit_width(each, choices["parameters"]) for name, each in made.items()}
+    seeds = tuple(choices["fresh_seeds"])
     return {
-        name: replace(fit_width(each, choices["parameters"]), name=choices["experiment"], published=None)
-        for name, each in made.items()
+        name: replace(each, name=choices["name"], published=None, training=replace(each.training, seeds=seeds))
+        for name, each in wide.items()
     }
 
 
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=1)
     asked = parser.parse_args()
     choices = yaml.safe_load(asked.choices.read_text())
-    name = choices["experiment"]
+    name = choices["name"]
     place = asked.out / f"{name}-candidates"
     candidates = {place / candidate: each for candidate, each in make_candidates(choices).items()}
     scores = train_all(candidates, "", choices["seeds"], asked, ("train", "val"))
