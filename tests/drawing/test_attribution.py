@@ -141,3 +141,14 @@ def test_hills_are_not_cut(tmp_path: Path, smiles: str) -> None:
     darkest = imread(tmp_path / "a.png")[:440, :, :3].min(axis=(1, 2))  # of each row, without the line below
     drawn = (darkest < 0.99).nonzero()[0]
     assert darkest[[drawn[0], drawn[-1]]].min() > 0.85
+
+
+def test_what_raises_is_violet_and_what_lowers_is_brown(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    for share, violet in ((1.0, True), (-1.0, False)):
+        draw_attribution("C", Attribution(torch.tensor([share]), torch.zeros(0), share, 0.0), tmp_path / "a.png")
+        red, green, blue = imread(tmp_path / "a.png")[:400, :, :3].reshape(-1, 3).T
+        colored = (abs(red - green) > 0.1) | (abs(green - blue) > 0.1)  # letters are grey
+        assert colored.sum() > 1000
+        assert ((blue > red)[colored]).mean() == violet
