@@ -3,8 +3,8 @@
     python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--parallel 1]
 
 The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
-the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those that
-all share and their own. One at a time (the default) is fastest where a network fills the GPU.
+the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those
+that all share and their own. One at a time (the default) is fastest where a network fills the GPU.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each, ``NAME.yaml`` with the
 choice, and its runs ``NAME`` and ``NAME-ablation/no-directions``; what is there already is not trained again.
 Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
@@ -95,8 +95,8 @@ def main() -> None:
     best = max(scores, key=lambda each: scores[each])
     print(f"best by validation: {best.name}", flush=True)
     chosen = candidates[best]
-    finals = {name: chosen, f"{name}-ablation/no-directions": ablations(chosen)["no-directions"]}
-    finals = {asked.out / final: each for final, each in finals.items()}
+    blind = {each.name: each for missing, each in ablations(chosen).items() if missing == "no-directions"}
+    finals = {asked.out / final: each for final, each in {name: chosen, **blind}.items()}
     train_all(finals, best.name, choices["fresh_seeds"], asked, ("train", "val", "test"))
 
 

@@ -60,3 +60,5 @@ def test_edges_without_a_place_for_numbers_are_refused() -> None:
             with_affinities(refused, 2)
     with pytest.raises(ValueError, match="expected graphs without affinities, got some with 3 steps"):
         with_affinities(with_affinities(make(), 3), 2)
+    with pytest.raises(ValueError, match="small: expected edges without affinities for rings"):
+        with_structure(with_affinities(make(), 3), rings=(3,))

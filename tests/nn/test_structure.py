@@ -6,6 +6,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from dgn.nn import DGN, CategoryEncoder, KindEncoder, ScaledLinear, StructureEncoder
+from dgn.nn.structure import read_structure
 from dgn.structure import Kinds
 from dgn.testing import complete, cycle, path
 from dgn.transforms import AddAffinities, AddCliques, AddReturnProbabilities, AddRings
@@ -111,3 +112,18 @@ def test_affinities_of_data_stand_behind_its_numbers() -> None:
     torch.testing.assert_close(net(data), net(data.x, data.edge_index, edge_attr=together))
     expected = (together * encoder.scale + encoder.offset) @ encoder.weight.T + encoder.bias
     torch.testing.assert_close(encoder(together), expected)
+    packed = Data(x=data.x, edge_index=data.edge_index, edge_attr=together, edge_walk=data.edge_walk)
+    torch.testing.assert_close(net(packed), net(data))
+    with pytest.raises(ValueError, match=r"edge_attr: expected 3 numbers of each edge, got shape \[12, 1\]"):
+        net(Data(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr[:, None]))
+
+
+def test_affinities_enter_a_network_of_another_precision() -> None:
+    encoder = ScaledLinear(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, -1.0, 4.0]), 4)
+    net = DGN(3, 8, edge_encoder=encoder, edge_dim=4, message="complex", aggregators=["mean"]).double().eval()
+    data = Data(x=torch.randn(6, 3).double(), edge_index=cycle(6)[0], edge_attr=torch.rand(12).double())
+    data = AddAffinities(steps=2)(data)
+    assert net(data).dtype == torch.float64
+    _, edges = read_structure(data, encoder)
+    assert edges is not None
+    assert torch.equal(edges[:, 0], data.edge_attr)  # to the last digit

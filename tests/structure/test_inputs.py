@@ -2,8 +2,9 @@
 
 import torch
 
-from dgn.structure import Structure
+from dgn.structure import Affinities, Structure, edge_affinities
 from dgn.structure.inputs import damped
+from dgn.testing import cycle
 
 
 def test_return_probabilities_are_centred_and_counts_stay() -> None:
@@ -54,3 +55,9 @@ def test_graphs_that_nobody_has_seen() -> None:
     assert Structure.blank(2, (5,), None).kinds is None
     cliques = Structure.blank(2, (), (4,), (3, 4))
     assert (cliques.scale.shape, cliques.kinds, cliques.cliques) == ((4,), None, (3, 4))
+
+
+def test_affinities_that_do_not_vary_are_not_blown_up() -> None:
+    found = Affinities.find(edge_affinities(cycle(1001)[0], 2))
+    other = edge_affinities(cycle(1010)[0], 2) * found.scale + found.offset
+    assert float(other.abs().max()) < 10

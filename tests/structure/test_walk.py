@@ -108,3 +108,9 @@ def test_both_ways_of_an_edge_are_alike_and_long_walks_forget() -> None:
     torch.testing.assert_close(dense, dense.mT)
     assert float((found[:, 1] - 1).abs().max()) > 0.3
     torch.testing.assert_close(found[:, -1], torch.ones(graph.num_edges), atol=1e-4, rtol=0)
+
+
+def test_many_edges_are_counted_one_by_one() -> None:
+    ring = torch.arange(2**24 + 4)
+    found = edge_affinities(torch.stack([ring, ring.roll(-1)]), 1, len(ring))
+    assert found[0].item() == len(ring)

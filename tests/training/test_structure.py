@@ -101,10 +101,14 @@ def test_affinities_are_counted_without_the_graphs_and_need_edges_without_catego
     for name, others in (("cifar10", 1), ("pattern", 0)):
         network = build_for_inputs(settings, inputs_for(DataSettings(dataset=name, edge_walk=4)))
         assert count_parameters(network.edge_encoder) == (others + 4) * 3 + 3
-    with pytest.raises(
-        ValueError, match=r"data.edge_walk: expected a dataset whose edges have no categories, got zinc"
-    ):
-        load_experiment("zinc/plus", ["data.edge_walk=4"])
+    refused = {
+        "data.rings": ["pattern/plus", "data.rings=[3]", "network.edge_dim=8"],
+        "the categories of zinc": ["zinc/tuned"],
+        "no network.edge_dim": ["pattern/plus"],
+    }
+    for came, (name, *changes) in refused.items():
+        with pytest.raises(ValueError, match=f"data.edge_walk: expected .*, got {came}"):
+            load_experiment(name, ["data.edge_walk=4", *changes])
 
 
 def test_settings_that_were_kept_before_there_were_cliques_or_affinities_have_none() -> None:

@@ -7,7 +7,6 @@ verb without loading PyTorch.
 
 import io
 import os
-import signal
 import sys
 from importlib import import_module
 from inspect import getdoc
@@ -58,8 +57,6 @@ def main() -> None:
     # A character that the encoding of a terminal lacks must not be the end of a long run.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    # A batch system asks to end with SIGTERM, a terminal with Ctrl-C: the same to a training.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     make_app()()
 
 

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, make_console, print_table, say
-from dgn.cli.running import stopped
+from dgn.cli.running import hear_sigterm, stopped
 
 if TYPE_CHECKING:
     from dgn.fitting.fit import FitOptions, Fitted
@@ -70,6 +70,7 @@ def command(
     from dgn.fitting.folder import check_free, write_folder
     from dgn.fitting.table import open_table
 
+    hear_sigterm()
     console, options = make_console(), FitOptions(members, epochs, seed, device, search)
     check_settings(task, test, search, device)
     opened, name = open_table(table), table.name.split(".")[0]

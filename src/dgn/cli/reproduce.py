@@ -16,7 +16,7 @@ from rich.text import Text
 from dgn.cli.datasets import Datasets, is_finished, own_graphs
 from dgn.cli.display import as_time, make_console, print_table, say
 from dgn.cli.errors import say_error
-from dgn.cli.running import STOPPED, draw_summary, read_seeds, run_seeds, say_conditions
+from dgn.cli.running import STOPPED, draw_summary, hear_sigterm, read_seeds, run_seeds, say_conditions
 from dgn.cli.workers import output, workers
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def command(
     from dgn.reports.cells import choose, table_datasets
     from dgn.training.experiment import load_experiment
 
+    hear_sigterm()
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
     chosen = read_seeds(seeds)
     if chosen is not None:

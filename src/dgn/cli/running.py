@@ -1,6 +1,7 @@
 """Train the seeds of one experiment into its folder, or bring back what was finished there."""
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +77,11 @@ def say_resumed(
     parts = [("finished", done), ("resuming", begun), ("new", [seed for seed in missing if seed not in begun])]
     told = "; ".join(f"{word}: seed {', '.join(map(str, seeds))}" for word, seeds in parts if seeds)
     say(console, f"{experiment.name} in {out}: {told}")
+
+
+def hear_sigterm() -> None:
+    """Let SIGTERM, with which a batch system asks to end, be the same to a training as Ctrl-C in a terminal."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def stopped(console: Console, out: Path) -> typer.Exit:

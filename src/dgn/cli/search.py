@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import make_console, print_table, say
-from dgn.cli.running import read_seeds
+from dgn.cli.running import hear_sigterm, read_seeds
 from dgn.cli.trials import as_text, run_at_once, run_in_turn
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def command(
     from dgn.search.study import Search
     from dgn.training.experiment import load_experiment
 
+    hear_sigterm()
     base = load_experiment(experiment, [*(change or ()), *([] if data is None else [f"data.path={data}"])])
     chosen = read_seeds(seeds) or [base.training.seeds[0]]
     where = out or Path("searches") / base.name

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dgn.cli.datasets import Graphs
 from dgn.cli.display import make_console, print_table, say
-from dgn.cli.running import read_seeds, report_seeds, run_seeds
+from dgn.cli.running import hear_sigterm, read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
     from dgn.training.experiment import Experiment
@@ -49,6 +49,7 @@ def command(
     """
     from dgn.training.experiment import load_experiment
 
+    hear_sigterm()
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
     chosen = read_seeds(seeds)
     if chosen is not None:

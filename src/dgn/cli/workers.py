@@ -95,7 +95,8 @@ def _prepare(life_line: Connection, processes: int) -> None:
     """Begin the life of a process: its share of the threads, and an end when the other side of the pipe is closed."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process hears it and lets go of the pipe
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # the first process hears it and lets go of the pipe
     torch.set_num_threads(max(1, torch.get_num_threads() // processes))
 
     def live() -> None:

@@ -17,7 +17,7 @@ from dgn.threads import for_chunks, kernels_alone
 def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
     """The benchmark with affinities of ``steps`` steps as numbers of its edges, behind those that they have.
 
-    Edges with categories, and those whose rings made kinds of them, have no place for numbers and are refused.
+    Edges with categories or rings are refused: these are kinds, and have no place for numbers.
     ``benchmark.affinities`` says how they are scaled: by the training graphs alone.
 
     >>> from dgn.data.benchmarks import load_benchmark
@@ -28,10 +28,10 @@ def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
     if not steps:
         return benchmark
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
-    if benchmark.edge_sizes is not None or (benchmark.structure is not None and benchmark.structure.kinds is not None):
+    if benchmark.edge_sizes is not None or (benchmark.structure is not None and benchmark.structure.rings):
         raise ValueError(
             f"{benchmark.name}: expected edges without features or with numbers, for affinities to stand behind, got "
-            "edges with categories or rings; leave out data.edge_walk, or data.rings where they are the only features"
+            "edges with categories or rings; leave out data.edge_walk or data.rings"
         )
     if benchmark.affinities is not None:
         raise ValueError(

@@ -50,6 +50,8 @@ def with_structure(
             f"{benchmark.structure.random_walk} steps, rings {list(benchmark.structure.rings)} and cliques "
             f"{list(benchmark.structure.cliques)}; load them anew"
         )
+    if rings and benchmark.affinities is not None:
+        raise ValueError(f"{benchmark.name}: expected edges without affinities for rings, got some; load them anew")
     graphs, kinds, training = benchmark.graphs, None, benchmark.graphs.graphs["split"] == 0  # others decide nothing
     structure, counts = structural_numbers(graphs, random_walk, rings, cliques, cache)
     if counts is not None:

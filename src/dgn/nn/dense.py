@@ -43,11 +43,16 @@ class ScaledLinear(Linear):
 
     def __init__(self, scale: Tensor, offset: Tensor, channels: int) -> None:
         super().__init__(len(scale), channels)
-        self.register_buffer("scale", scale.clone())
-        self.register_buffer("offset", offset.clone())
+        self.register_buffer("scale", scale.to(self.weight.dtype, copy=True))
+        self.register_buffer("offset", offset.to(self.weight.dtype, copy=True))
 
     def scaled(self, values: Tensor) -> Tensor:
         """The numbers on one scale."""
+        if values.dim() != 2 or values.size(1) != self.in_features:
+            raise ValueError(
+                f"edge_attr: expected {self.in_features} numbers of each edge, got shape {list(values.shape)}; add as "
+                "many as the network was made for with dgn.transforms.AddAffinities(steps)"
+            )
         return torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale)
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class

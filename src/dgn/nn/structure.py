@@ -113,5 +113,7 @@ def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | 
         edge_attr = edge_encoder.kinds.number(torch.cat([*columns, rings.long()], dim=1))
     walk = getattr(data, "edge_walk", None)
     if isinstance(edge_encoder, ScaledLinear) and walk is not None:
-        edge_attr = walk if edge_attr is None else torch.cat([as_columns(edge_attr).float(), walk], dim=1)
+        numbers = walk[:, :0] if edge_attr is None else as_columns(edge_attr)
+        whole = numbers.size(1) == edge_encoder.in_features  # affinities are among them already
+        edge_attr = numbers if whole else torch.cat([numbers, walk], dim=1)
     return structure, edge_attr

@@ -47,8 +47,8 @@ def edge_affinities(edge_index: Any, steps: int = 4, num_nodes: int | None = Non
 
     Walks are those of :func:`return_probabilities`, m is the number of edges of the graph and :math:`d_j = D_{jj}`: in
     an undirected graph that hangs together, :math:`d_j / m` is where a walk is in the end, wherever it began. After two
-    steps r counts the neighbours that both ends have in common, after more the ways around: in a graph of communities
-    it tells an edge within one from an edge between two.
+    steps r is large where both ends have many neighbours in common, after more where there are many ways around: in a
+    graph of communities it tells an edge within one from an edge between two.
 
     Laws: relabelling the nodes changes nothing; where every edge has its way back, both have the same row; r tends to 1
     in an undirected graph that hangs together and is not bipartite. If :math:`d_j = 0`, r is 0.
@@ -62,11 +62,10 @@ def edge_affinities(edge_index: Any, steps: int = 4, num_nodes: int | None = Non
     """
     graph = as_graph(edge_index, num_nodes)
     probability = _walk("edge_affinities", graph, steps, None, at_edges=True)
-    degree = graph.in_degree.to(probability.dtype)
-    edges = graph.sum_over_graph(degree[:, None])[:, 0]  # of each graph
     batch = torch.zeros_like(graph.target) if graph.batch is None else graph.batch[graph.target]
-    chance = degree[graph.source] / edges[batch].clamp(min=1)
-    return torch.where(chance[:, None] > 0, probability / chance[:, None], 0.0)
+    edges = torch.bincount(batch, minlength=1)  # of each graph
+    chance = (graph.in_degree[graph.source] / edges[batch].double())[:, None]
+    return torch.where(chance > 0, probability / chance, 0.0).float()
 
 
 def _walk(name: str, edge_index: Any, steps: int, num_nodes: int | None, at_edges: bool) -> Tensor:
@@ -77,7 +76,7 @@ def _walk(name: str, edge_index: Any, steps: int, num_nodes: int | None, at_edge
 
     graph = as_graph(edge_index, num_nodes)
     pointer, neighbor = (part.cpu().numpy() for part in (graph.by_target.pointer, graph.by_target.neighbor))
-    found = np.empty((graph.num_edges if at_edges else graph.num_nodes, steps), dtype=np.float32)
+    found = np.zeros((graph.num_edges if at_edges else graph.num_nodes, steps), dtype=np.float32)
     starts = _starts(graph)
     if starts is None:
         for_chunks(lambda begin, end: follow(begin, end, pointer, neighbor, found, at_edges), graph.num_nodes, SMALLEST)

@@ -53,10 +53,14 @@ class Experiment:
                 "leave it out"
             )
         task = TASKS.get(self.data.dataset)
-        if task is not None and task.edge_sizes is not None and self.data.edge_walk:
+        if self.data.edge_walk and (self.data.rings or (task is not None and task.edge_sizes is not None)):
+            came = "data.rings" if self.data.rings else f"the categories of {self.data.dataset}"
             raise ValueError(
-                f"data.edge_walk: expected a dataset whose edges have no categories, got {self.data.dataset}; leave it "
-                "out, or set data.rings"
+                f"data.edge_walk: expected edges without features or with numbers, got {came}; leave one of both out"
+            )
+        if self.data.edge_walk and self.network.edge_dim is None:
+            raise ValueError(
+                "data.edge_walk: expected a network that reads edges, got no network.edge_dim; set it to 8, for example"
             )
         if task is not None and task.coordinates and self.data.field == "eigenvectors" and needed > COORDINATES:
             raise ValueError(
