@@ -46,7 +46,7 @@ def test_edges_are_told_of_rings_alone() -> None:
 
 def test_chunks_of_graphs_give_what_all_of_them_give(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = structural_numbers(make().graphs, 3, (3, 5), (3, 4))
-    monkeypatch.setattr("dgn.data.structure.cut", lambda _: [(0, 1), (1, 3), (3, 4)])
+    monkeypatch.setattr("dgn.data.chunks.cut", lambda _: [(0, 1), (1, 3), (3, 4)])
     for one, other in zip(structural_numbers(make().graphs, 3, (3, 5), (3, 4)), whole, strict=True):
         assert torch.equal(one, other)
 

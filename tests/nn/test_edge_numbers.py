@@ -7,9 +7,10 @@ from torch import nn
 from dgn.graph import Layout, as_graph
 from dgn.graph.layout import prepared_graph
 from dgn.nn import DGN, DGNConv
-from dgn.nn.dense import Linear, ScaledLinear
+from dgn.nn.dense import Linear
 from dgn.nn.edge_numbers import EdgeNumbers, has_few_numbers
 from dgn.nn.layer import DGNLayer
+from dgn.nn.structure import ScaledLinear
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 

@@ -1,17 +1,15 @@
 """Affinities of all edges of a benchmark."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
-from dgn.data.chunks import cut, take
+from dgn.data.chunks import by_chunks
 from dgn.data.packed import PackedGraphs
 from dgn.graph.columns import as_columns
 from dgn.structure import Affinities, edge_affinities
-from dgn.threads import for_chunks, kernels_alone
 
 
 def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
@@ -48,15 +46,5 @@ def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
 
 
 def affinities_of(graphs: PackedGraphs, steps: int) -> Tensor:
-    """The affinities of all edges [E, steps], a thousand graphs or so at a time, by several threads."""
-    chunks = cut(graphs.node_pointer)
-    found = torch.empty(graphs.num_edges, steps)
-
-    def work(begin: int, end: int) -> None:
-        for first, last in chunks[begin:end]:
-            edges = slice(int(graphs.edge_pointer[first]), int(graphs.edge_pointer[last]))
-            found[edges] = edge_affinities(take(graphs, first, last), steps)
-
-    with kernels_alone() if len(chunks) > 1 else nullcontext():
-        for_chunks(work, len(chunks), 1)
-    return found
+    """The affinities of all edges, [E, steps]."""
+    return torch.cat(by_chunks(lambda some: edge_affinities(some, steps), graphs))

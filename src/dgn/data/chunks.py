@@ -1,9 +1,11 @@
 """A dataset cut into chunks, and the directions of one chunk."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -13,7 +15,9 @@ from dgn.data.packed import PackedGraphs
 from dgn.fields import gradient
 from dgn.spectral import directions
 from dgn.spectral.laplacian import Normalization
+from dgn.threads import for_chunks, kernels_alone
 
+Made = TypeVar("Made")
 GRAPHS, NODES, MOST_NODES = 1000, 2**15, 2**17  # a chunk is done with so many graphs and nodes, or the most nodes
 UNSOLVABLE = (ArithmeticError, ValueError, TypeError, RuntimeError, MemoryError)  # what a solver may raise for a graph
 
@@ -95,6 +99,23 @@ def take(graphs: PackedGraphs, begin: int, end: int, edge_weight: str | None = N
     edges = slice(int(edge[0]), int(edge[-1]))
     weights = {} if edge_weight is None else {edge_weight: graphs.edges[edge_weight][edges]}
     return PackedGraphs(node - node[0], edge - edge[0], graphs.edge_index[:, edges], edges=weights)
+
+
+def by_chunks(make: Callable[[PackedGraphs], Made], graphs: PackedGraphs) -> list[Made]:
+    """What ``make`` gives for each chunk of the bare graphs, in order; no graphs are one chunk.
+
+    Several threads share the chunks: what is needed beside the results does not grow with their number.
+    """
+    chunks = cut(graphs.node_pointer) or [(0, 0)]
+    made: dict[int, Made] = {}
+
+    def work(begin: int, end: int) -> None:
+        for number in range(begin, end):
+            made[number] = make(take(graphs, *chunks[number]))
+
+    with kernels_alone() if len(chunks) > 1 else nullcontext():
+        for_chunks(work, len(chunks), 1)
+    return [made[number] for number in range(len(chunks))]
 
 
 def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:

@@ -1,7 +1,6 @@
 """Structural numbers of all graphs of a benchmark."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +9,12 @@ from torch import Tensor
 
 from dgn.data.benchmarks import Benchmark
 from dgn.data.cache import Cache, Kind
-from dgn.data.chunks import cut, take
+from dgn.data.chunks import by_chunks
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
 from dgn.graph.columns import as_columns
 from dgn.structure import Kinds, Structure, clique_counts, return_probabilities, ring_counts
 from dgn.structure.inputs import damped
-from dgn.threads import for_chunks, kernels_alone
 
 KEPT = Kind("dgn structure 1", ("structure", "graph"))
 
@@ -70,19 +68,10 @@ def structural_numbers(
 ) -> tuple[Tensor, Tensor | None]:
     """The numbers of nodes side by side, [N, random_walk + S + C], and the rings through edges, [E, S], if S is not 0.
 
-    One function for training and prediction, so that both give a graph the same numbers. A thousand graphs or
-    so are taken at a time, by several threads: what is needed beside the result does not grow with their number.
+    One function for training and prediction, so that both give a graph the same numbers.
     """
-    chunks = cut(graphs.node_pointer) or [(0, 0)]
-    found: list[tuple[Tensor, Tensor | None]] = [(torch.empty(0), None)] * len(chunks)
     store = None if cache is None else Cache(cache, KEPT)
-
-    def work(begin: int, end: int) -> None:
-        for number in range(begin, end):
-            found[number] = _kept(take(graphs, *chunks[number]), random_walk, rings, cliques, store)
-
-    with kernels_alone() if len(chunks) > 1 else nullcontext():
-        for_chunks(work, len(chunks), 1)
+    found = by_chunks(lambda some: _kept(some, random_walk, rings, cliques, store), graphs)
     edges = [counts for _, counts in found if counts is not None]
     return torch.cat([nodes for nodes, _ in found]), torch.cat(edges) if rings else None
 

@@ -1,13 +1,13 @@
 """Layers and networks for PyG users."""
 
 from dgn.nn.conv import DGNConv
-from dgn.nn.dense import Linear, ScaledLinear
+from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.network import DGN
 from dgn.nn.readout import read_out
-from dgn.nn.structure import KindEncoder, StructureEncoder
+from dgn.nn.structure import KindEncoder, ScaledLinear, StructureEncoder
 
 __all__ = [
     "ATOM_SIZES",

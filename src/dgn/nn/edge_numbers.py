@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from dgn.graph import Graph
 from dgn.nn.aside import Beside, gather_beside
-from dgn.nn.dense import Linear, ScaledLinear
+from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
+from dgn.nn.structure import ScaledLinear
 
 MOST_NUMBERS = 4  # of an edge, up to which kernels put its features together
 

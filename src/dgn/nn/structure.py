@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dgn.graph.columns import as_columns
-from dgn.nn.dense import Linear, ScaledLinear
+from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
 from dgn.structure import Kinds
 from dgn.structure.inputs import damped
@@ -46,6 +46,39 @@ class StructureEncoder(nn.Module):
             )
         scaled: Tensor = self.linear(torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale))
         return scaled
+
+
+class ScaledLinear(Linear):
+    r"""A linear map of numbers that are brought to one scale first: :math:`W (s \odot v + o) + b`.
+
+    ``scale`` s and ``offset`` o are not trained (:class:`dgn.structure.Affinities`).
+
+    Shapes:
+        ``scale`` and ``offset`` [F]; [E, F] to [E, channels].
+
+    >>> ScaledLinear(torch.ones(2), torch.zeros(2), 3)(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
+    """
+
+    scale: Tensor
+    offset: Tensor
+
+    def __init__(self, scale: Tensor, offset: Tensor, channels: int) -> None:
+        super().__init__(len(scale), channels)
+        self.register_buffer("scale", scale.to(self.weight.dtype, copy=True))
+        self.register_buffer("offset", offset.to(self.weight.dtype, copy=True))
+
+    def scaled(self, values: Tensor) -> Tensor:
+        """The numbers on one scale."""
+        if values.dim() != 2 or values.size(1) != self.in_features:
+            raise ValueError(
+                f"edge_attr: expected {self.in_features} numbers of each edge, got shape {list(values.shape)}; add as "
+                "many as the network was made for with dgn.transforms.AddAffinities(steps)"
+            )
+        return torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale)
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class
+        return super().forward(self.scaled(input))
 
 
 class KindEncoder(nn.Module):

@@ -11,11 +11,12 @@ from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_package
 from dgn.threads import for_chunks
 
+STEPS, EDGE_STEPS = 16, 4  # unless one asks for more or fewer
 SMALLEST = 256  # nodes that are worth a thread
 SMALL = 256  # nodes of a graph whose walks fit the cache of a core, all of them side by side
 
 
-def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None = None) -> Tensor:
+def return_probabilities(edge_index: Any, steps: int = STEPS, num_nodes: int | None = None) -> Tensor:
     r"""The probability that a random walk is back at its node after 1, 2, ..., steps.
 
     .. math:: p_{it} = \big((D^{-1} A)^t\big)_{ii}, \qquad t = 1, \dots, \text{steps}
@@ -40,7 +41,7 @@ def return_probabilities(edge_index: Any, steps: int = 16, num_nodes: int | None
     return _walk("return_probabilities", edge_index, steps, num_nodes, at_edges=False)
 
 
-def edge_affinities(edge_index: Any, steps: int = 4, num_nodes: int | None = None) -> Tensor:
+def edge_affinities(edge_index: Any, steps: int = EDGE_STEPS, num_nodes: int | None = None) -> Tensor:
     r"""How much likelier than by chance a random walk from one end of an edge is at the other after 1, 2, ..., steps.
 
     .. math:: r_{et} = \big((D^{-1} A)^t\big)_{ij} \, \frac{m}{d_j}, \qquad e = (j \to i), \quad t = 1, \dots, T
@@ -68,9 +69,15 @@ def edge_affinities(edge_index: Any, steps: int = 4, num_nodes: int | None = Non
     return torch.where(chance > 0, probability / chance, 0.0).float()
 
 
-def _walk(name: str, edge_index: Any, steps: int, num_nodes: int | None, at_edges: bool) -> Tensor:
+def check_steps(steps: int, usual: int) -> int:
+    """Refuse walks without a step."""
     if steps < 1:
-        raise ValueError(f"steps: expected 1 or more, got {steps}; ask for {4 if at_edges else 16}, for example")
+        raise ValueError(f"steps: expected 1 or more, got {steps}; ask for {usual}, for example")
+    return steps
+
+
+def _walk(name: str, edge_index: Any, steps: int, num_nodes: int | None, at_edges: bool) -> Tensor:
+    check_steps(steps, EDGE_STEPS if at_edges else STEPS)
     check_package(name, "numba")
     from dgn.structure.walk_kernels import arrive, follow, meet
 

@@ -9,6 +9,7 @@ from torch_geometric.transforms import BaseTransform
 from dgn.structure import clique_counts, edge_affinities, return_probabilities, ring_counts
 from dgn.structure.cliques import CLIQUES
 from dgn.structure.rings import SIZES, check_sizes
+from dgn.structure.walk import EDGE_STEPS, STEPS, check_steps
 
 
 @functional_transform("add_dgn_return_probabilities")
@@ -21,10 +22,8 @@ class AddReturnProbabilities(BaseTransform):
     [[0.0, 0.5], [0.0, 1.0], [0.0, 0.5]]
     """
 
-    def __init__(self, steps: int = 16) -> None:
-        if steps < 1:
-            raise ValueError(f"steps: expected 1 or more, got {steps}; ask for 16, for example")
-        self.steps = steps
+    def __init__(self, steps: int = STEPS) -> None:
+        self.steps = check_steps(steps, STEPS)
 
     def forward(self, data: Data) -> Data:
         data.random_walk = return_probabilities(data, self.steps)
@@ -46,10 +45,8 @@ class AddAffinities(BaseTransform):
     [[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]]
     """
 
-    def __init__(self, steps: int = 4) -> None:
-        if steps < 1:
-            raise ValueError(f"steps: expected 1 or more, got {steps}; ask for 4, for example")
-        self.steps = steps
+    def __init__(self, steps: int = EDGE_STEPS) -> None:
+        self.steps = check_steps(steps, EDGE_STEPS)
 
     def forward(self, data: Data) -> Data:
         data.edge_walk = edge_affinities(data, self.steps)
