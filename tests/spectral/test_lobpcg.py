@@ -226,6 +226,13 @@ def test_an_iteration_that_breaks_down_is_rescued(monkeypatch: pytest.MonkeyPatc
     assert abs(float(d.eigenvalues[0, 0]) - (2 - 2 * cos(pi / 67))) < 1e-11
 
 
+def test_eigenvalues_that_crowd_around_a_hub_are_told_apart(build: Build) -> None:
+    """All above 1 and 2e-6 apart: neither iteration separates them by the inverse at 0."""
+    d = dgn.directions(build("wheel 4199"), k=3)
+    expected = torch.tensor([3 - 2 * cos(2 * pi * j / 4199) for j in (1, 1, 2)], dtype=torch.float64)
+    torch.testing.assert_close(d.eigenvalues[0], expected, atol=1e-12, rtol=0)
+
+
 def test_without_numba_the_exact_factorisation_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("large", "directions"):
         monkeypatch.setattr(f"dgn.spectral.{module}.find_spec", lambda _: None, raising=False)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse import csc_array, csr_array, diags_array, eye_array
 from scipy.sparse.linalg import splu
 
 from dgn.spectral.dense import check_lowest
@@ -17,6 +17,7 @@ ROUNDING = 1e-13  # residual, relative to the norm of the matrix, at which there
 GUARD = 4  # extra vectors in the block: they speed up convergence and catch repeated eigenvalues
 STEPS = 8  # blocks in the Krylov space before it is restarted
 RESTARTS = 40
+PATIENCE = 8  # restarts between which the factorisation is moved closer to the lowest eigenvalue
 LARGEST_FALLBACK = 4000  # nodes up to which a dense solve takes over where the iteration does not converge
 
 
@@ -25,7 +26,8 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
 
     A restarted block Krylov iteration on the exact inverse, from a sparse factorisation of D - A with one node
     grounded. A block method finds repeated eigenvalues as often as they occur; start vectors are fixed, so the result
-    is reproducible. ``trivial`` is the unit vector of eigenvalue 0.
+    is reproducible. Where many eigenvalues crowd far from 0, as around a hub, the inverse near the lowest one tells
+    them apart. ``trivial`` is the unit vector of eigenvalue 0.
 
     Returns ``values [count]`` ascending and ``vectors [n, count]``, with residuals below ``ACCURACY`` times the norm
     of the matrix and ``RELATIVE_ACCURACY`` times the eigenvalue; raises ``ArithmeticError`` if that is not reached.
@@ -35,7 +37,9 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
     inverse = _inverse(adjacency, trivial)
     block = np.random.default_rng(0).standard_normal((n, count + GUARD + count // 2))
     best = np.inf
-    for _ in range(RESTARTS):
+    for restart in range(RESTARTS):
+        if restart and restart % PATIENCE == 0:
+            inverse = _inverse_near(symmetric, values[0] - 2 * residual[0] - ROUNDING * norm)
         values, block = _rayleigh_ritz(symmetric, _krylov_space(inverse, block, trivial), block.shape[1])
         check_lowest(values[:1], norm)
         residual = _residual(symmetric, values[:count], block[:, :count])
@@ -89,6 +93,13 @@ def _rayleigh_ritz(symmetric: csr_array, basis: Array, count: int) -> tuple[Arra
 
 def _residual(symmetric: csr_array, values: Array, vectors: Array) -> Array:
     return np.asarray(np.linalg.norm(symmetric @ vectors - vectors * values, axis=0))
+
+
+def _inverse_near(symmetric: csr_array, shift: float) -> Callable[[Array], Array]:
+    """The inverse of the Laplacian less a shift below its lowest non-trivial eigenvalue."""
+    shifted = csc_array(symmetric - shift * eye_array(symmetric.shape[0]))
+    factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+    return lambda right: np.asarray(factor.solve(right))
 
 
 def _inverse(adjacency: csr_array, trivial: Array) -> Callable[[Array], Array]:
