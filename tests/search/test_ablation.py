@@ -24,7 +24,7 @@ def test_the_shipped_ablations_are_those_of_the_shipped_experiment(name: str) ->
 @pytest.mark.parametrize("name", BUDGETS)
 def test_sizes_keep_to_the_budget_and_to_each_other(name: str) -> None:
     plus = load_experiment(name)
-    assert (0.7 if name == "molhiv/plus" else 0.93) * BUDGETS[name] < size(plus) <= BUDGETS[name]
+    assert (0.7 if name == "molhiv/plus" else 0.92) * BUDGETS[name] < size(plus) <= BUDGETS[name]
     # Without features of edges, nothing is finer than one channel of all layers.
     near = 0.025 if plus.network.edge_dim is None else 0.01
     for each in ablations(plus).values():
