@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from dgn.aggregation.cpu_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, block_start, compiled, inlined
+from dgn.aggregation.cpu_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, block_start
 from dgn.aggregation.lanes import WIDTH, as_floating, load, load_part, spread, store, where_above, where_equal
+from dgn.compiled import compiled, inlined
 
 
 @inlined

@@ -1,14 +1,12 @@
 """One pass on the CPU (Numba): each target node reads its neighbours once, sixteen channels at a time."""
 
 import numpy as np
-from numba import njit
 
 from dgn.aggregation.lanes import WIDTH, load, load_part, root, spread, store, where_above, where_larger
 from dgn.aggregation.plan import SMALLEST_VARIANCE, Code
+from dgn.compiled import compiled, inlined
 
 SUM, MEAN, MAX, MIN, VAR, STD, SIGNED, ABSOLUTE = (int(code) for code in Code)
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 @inlined

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dgn.compiled import compiled
 
 
 @compiled

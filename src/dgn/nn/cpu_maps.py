@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dgn.aggregation.cpu_forward import compiled, inlined
+from dgn.compiled import compiled, inlined
 
 
 @compiled

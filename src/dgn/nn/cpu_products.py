@@ -6,8 +6,8 @@ of 16; ``spans`` [P, 2] are the columns of ``left`` that are read, so that what 
 
 import numpy as np
 
-from dgn.aggregation.cpu_forward import compiled, inlined
 from dgn.aggregation.lanes import WIDTH, load, spread, store
+from dgn.compiled import compiled, inlined
 from dgn.nn.cpu_tiles import ROWS, make_tile
 
 WIDEST = 3 * WIDTH

@@ -5,8 +5,9 @@ Rows are summed in blocks of a fixed number, whatever the threads. ``size`` and 
 
 import numpy as np
 
-from dgn.aggregation.cpu_forward import block_start, compiled, inlined
+from dgn.aggregation.cpu_forward import block_start
 from dgn.aggregation.lanes import WIDTH, load, load_part, spread, store, where_above
+from dgn.compiled import compiled, inlined
 
 ROWS = 128  # of a block: they stay in the nearest cache while they are read twice
 

@@ -3,8 +3,7 @@
 Every lane works on a matrix of its own, so its result does not depend on the others.
 """
 
-from numba import njit
-
+from dgn.compiled import compiled
 from dgn.spectral.lanes import LANES, load, root, signed, spread, store, where
 from dgn.spectral.sturm import bisect
 from dgn.spectral.tridiagonal import factorize, rescale, substitute
@@ -12,10 +11,8 @@ from dgn.spectral.tridiagonal import factorize, rescale, substitute
 ITERATIONS = 2  # of inverse iteration
 APART = 2e-16  # between the shifts of copies of one eigenvalue, so that their vectors differ from the start
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def lowest(n, count, matrix, values, vectors, work, noise):
     """The ``count`` pairs after the trivial one: ``values [count]`` and vectors 1 to ``count`` of ``vectors [m * n]``.
 
@@ -38,13 +35,13 @@ def lowest(n, count, matrix, values, vectors, work, noise):
         store(values, q, load(values, q) * norm)
 
 
-@_compiled
+@compiled
 def room(n):
     """How many vectors ``lowest`` works with."""
     return 9 * (n + 8) + 6
 
 
-@_compiled
+@compiled
 def reduce(n, matrix, diagonal, off_diagonal, factor, work):
     """Eight matrices ``matrix [n * n]`` vectors; the reflector of step k stays in row k beyond the diagonal.
 
@@ -81,7 +78,7 @@ def reduce(n, matrix, diagonal, off_diagonal, factor, work):
     store(diagonal, last, load(matrix, last * n + last) - spread(2.0) * load(v, last) * load(w, last))
 
 
-@_compiled
+@compiled
 def reflector(n, k, matrix, x):
     """The reflector that clears row k beyond the neighbour of the diagonal, into ``x``; what is left, its factor."""
     zero, one = spread(0.0), spread(1.0)
@@ -98,7 +95,7 @@ def reflector(n, k, matrix, x):
     return beta, where(clear, (beta - head) / beta, zero)
 
 
-@_compiled
+@compiled
 def update_and_multiply(n, j, matrix, v, w, x, image):
     r"""Subtract row j of :math:`v w^\top + w v^\top` from the upper half, and add its part of A x to ``image``."""
     head_v, head_w, head_x = load(v, j), load(w, j), load(x, j)
@@ -115,7 +112,7 @@ def update_and_multiply(n, j, matrix, v, w, x, image):
     store(image, j, load(image, j) + total)
 
 
-@_compiled
+@compiled
 def transform(n, matrix, factor, first, last, vectors):
     """Multiply vectors ``first`` to ``last - 1`` of ``vectors [m * n]`` by Q, from the reflectors."""
     for k in range(n - 2, -1, -1):
@@ -124,14 +121,14 @@ def transform(n, matrix, factor, first, last, vectors):
             reflect(n, k, q, matrix, tau, vectors)
 
 
-@_compiled
+@compiled
 def transform_trivial(n, matrix, factor, vectors):
     """Multiply vector 0 of ``vectors`` by the transpose of Q."""
     for k in range(n - 1):
         reflect(n, k, 0, matrix, load(factor, k), vectors)
 
 
-@_compiled
+@compiled
 def reflect(n, k, q, matrix, tau, vectors):
     inner = spread(0.0)
     for i in range(k + 1, n):
@@ -141,7 +138,7 @@ def reflect(n, k, q, matrix, tau, vectors):
         store(vectors, q * n + i, load(vectors, q * n + i) - inner * load(matrix, k * n + i))
 
 
-@_compiled
+@compiled
 def iterate(n, diagonal, off_diagonal, values, count, vectors, factors, noise):
     """Vectors 1 to ``count`` of ``vectors [m * n]`` from ``values``; vector 0 holds that of eigenvalue 0."""
     for q in range(count):
@@ -153,7 +150,7 @@ def iterate(n, diagonal, off_diagonal, values, count, vectors, factors, noise):
             orthonormalize(n, q + 1, vectors)
 
 
-@_compiled
+@compiled
 def orthonormalize(n, q, vectors):
     """Make vector q orthogonal to those before it, and of unit length. Twice, since rounding spoils the first time."""
     square = spread(0.0)

@@ -6,9 +6,9 @@ no slot is ever allocated. A weight of 0 marks a dead slot.
 """
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dgn.compiled import compiled
 
 NONE = uint32(0xFFFFFFFF)
 EXACT = 64  # degrees below have a bucket each; above, one bucket per power of two
@@ -17,7 +17,7 @@ SMALL = 24  # neighbours up to which insertion sort is the fastest
 ONE = uint32(1)
 
 
-@_compiled
+@compiled
 def eliminate(start, node, weight, seed):
     """Eliminate all nodes of one connected graph.
 
@@ -64,7 +64,7 @@ def eliminate(start, node, weight, seed):
     return order, pivot, first, row[:end].copy(), entry[:end].copy()
 
 
-@_compiled
+@compiled
 def _twins(start, node):
     """The slot of the same edge in the list of its other end: rows in order meet the slots of a node in order."""
     n = uint32(len(start) - 1)
@@ -76,7 +76,7 @@ def _twins(start, node):
     return twin
 
 
-@_compiled
+@compiled
 def _collect(i, head, follow, twin, node, weight, place, mine, degree):
     """The live slots of node i, one per neighbour: parallel edges are added up. Returns their number."""
     count = uint32(0)
@@ -99,7 +99,7 @@ def _collect(i, head, follow, twin, node, weight, place, mine, degree):
     return count
 
 
-@_compiled
+@compiled
 def _sort(mine, weight, count):
     """Slots by ascending weight; ties stay in their order."""
     if count > SMALL:
@@ -120,7 +120,7 @@ def _sort(mine, weight, count):
         mine[p] = slot
 
 
-@_compiled
+@compiled
 def _column(count, mine, total, node, weight, twin, follow, head, degree, row, entry, end, pivot, c, state):
     """Write the column of a node, and join each neighbour but the last to a heavier one, drawn by weight.
 
@@ -160,7 +160,7 @@ def _column(count, mine, total, node, weight, twin, follow, head, degree, row, e
     return state
 
 
-@_compiled
+@compiled
 def _search(total, low, high, value):
     """The first of ``low`` to ``high`` whose running total reaches ``value``."""
     while low < high:
@@ -172,14 +172,14 @@ def _search(total, low, high, value):
     return low
 
 
-@_compiled
+@compiled
 def _longer(array):
     longer = np.empty(2 * len(array) + 64, array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-@_compiled
+@compiled
 def _bucket(degree):
     """Small degrees as they are, large ones by their number of bits."""
     if degree < uint32(EXACT):
@@ -191,7 +191,7 @@ def _bucket(degree):
     return uint32(EXACT) + bits
 
 
-@_compiled
+@compiled
 def _enter(i, degree, bucket_of, first_in, before, after):
     bucket = _bucket(degree[i])
     bucket_of[i], before[i], after[i] = bucket, NONE, first_in[bucket]
@@ -201,7 +201,7 @@ def _enter(i, degree, bucket_of, first_in, before, after):
     return bucket
 
 
-@_compiled
+@compiled
 def _leave(i, bucket_of, first_in, before, after):
     if before[i] == NONE:
         first_in[bucket_of[i]] = after[i]
@@ -211,7 +211,7 @@ def _leave(i, bucket_of, first_in, before, after):
         before[after[i]] = before[i]
 
 
-@_compiled
+@compiled
 def _move(i, degree, bucket_of, first_in, before, after):
     """Put a node whose degree changed into its bucket, and return that."""
     bucket = _bucket(degree[i])

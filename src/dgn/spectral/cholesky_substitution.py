@@ -1,14 +1,14 @@
 """Forward and backward substitution with a triangular factor (Numba), several right-hand sides at once."""
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dgn.compiled import compiled
 
 ONE = uint64(1)
 
 
-@_compiled
+@compiled
 def substitute(order, first, row, entry, inverse, right, begin, end, target, shift):
     """Solve for columns ``begin`` to ``end`` of ``right``, and write them ``shift`` columns further in ``target``.
 
@@ -26,7 +26,7 @@ def substitute(order, first, row, entry, inverse, right, begin, end, target, shi
             target[uint64(order[c]), t + q] = y[c, q]
 
 
-@_compiled
+@compiled
 def _forward(first, row, entry, y):
     n, m = uint64(y.shape[0]), uint64(y.shape[1])
     for c in range(n):
@@ -36,7 +36,7 @@ def _forward(first, row, entry, y):
                 y[r, q] += share * y[c, q]
 
 
-@_compiled
+@compiled
 def _backward(first, row, entry, inverse, y):
     n, m = uint64(y.shape[0]), uint64(y.shape[1])
     for back in range(n):

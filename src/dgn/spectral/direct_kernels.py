@@ -1,19 +1,18 @@
 """From the edges of small components to their lowest eigenvectors (Numba)."""
 
 import numpy as np
-from numba import njit
 
+from dgn.compiled import compiled
 from dgn.spectral import across, within
 from dgn.spectral.lanes import LANES, load, root, spread, store, where
 from dgn.spectral.lanes import across as across_lanes
 from dgn.spectral.lanes import vectors as room_for
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 _lowest_across, _room_across = across.lowest, across.room
 _lowest_within, _room_within = within.lowest, within.room
 
 
-@_compiled
+@compiled
 def solve_tasks(
     first, last, order, begin, size, start, nodes, edges, entry, weight, noise, symmetric, side_by_side,
     values, vectors, degree,
@@ -50,7 +49,7 @@ def solve_tasks(
             write(n, some, group[0], start, nodes, 1, 0, -(-n // LANES) * LANES, mine, found, values, vectors)
 
 
-@_compiled
+@compiled
 def write(n, some, member, start, nodes, stride, lane, length, mine, found, values, vectors):
     """Copy the pairs of one component to where they belong."""
     for q in range(some):
@@ -59,7 +58,7 @@ def write(n, some, member, start, nodes, stride, lane, length, mine, found, valu
             vectors[nodes[start[member] + a], q] = mine[(q + 1) * length + a * stride + lane]
 
 
-@_compiled
+@compiled
 def fill_across(n, group, edges, entry, weight, matrix):
     """Sum the weights of edges into eight matrices; lanes without a component of their own repeat the first."""
     matrix[: n * n * LANES] = 0.0
@@ -69,7 +68,7 @@ def fill_across(n, group, edges, entry, weight, matrix):
             matrix[np.uint64(entry[edge]) * np.uint64(LANES) + np.uint64(lane)] += weight[edge] if len(weight) else 1.0
 
 
-@_compiled
+@compiled
 def laplacian_across(n, matrix, symmetric, trivial, degree):
     """Turn the upper halves into Laplacians; ``trivial`` gets their vector of eigenvalue 0."""
     zero, one = spread(0.0), spread(1.0)
@@ -98,7 +97,7 @@ def laplacian_across(n, matrix, symmetric, trivial, degree):
         store(trivial, i, load(trivial, i) * scale)
 
 
-@_compiled
+@compiled
 def fill_within(n, member, edges, entry, weight, matrix):
     """Sum the weights of edges into one matrix, padded to whole vectors."""
     matrix[: (-(-n // LANES) * LANES) ** 2] = 0.0
@@ -106,7 +105,7 @@ def fill_within(n, member, edges, entry, weight, matrix):
         matrix[np.uint64(entry[edge])] += weight[edge] if len(weight) else 1.0
 
 
-@_compiled
+@compiled
 def laplacian_within(n, matrix, symmetric, trivial, degree):
     """Turn the tiles on and above the diagonal into a Laplacian; ``trivial`` gets its vector of eigenvalue 0."""
     tiles = -(-n // LANES)
@@ -133,14 +132,14 @@ def laplacian_within(n, matrix, symmetric, trivial, degree):
         trivial[i] /= np.sqrt(square)
 
 
-@_compiled
+@compiled
 def scale_of(trivial, i, t):
     """The root of the degrees of node i and of eight others; 1 where there is none."""
     scale = spread(trivial[i]) * load(trivial, t)
     return where(spread(0.0) < scale, scale, spread(1.0))
 
 
-@_compiled
+@compiled
 def symmetrize(tiles, matrix):
     """The larger of each entry and its mirror image, on and above the diagonal tiles; no self-loops."""
     width = np.uint64(tiles * LANES)

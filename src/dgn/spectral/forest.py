@@ -1,16 +1,15 @@
 """Components straight from a list of edges (Numba): a forest of parents, and the edges sorted by component."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dgn.compiled import compiled
 
 Integers = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def connected(source: Integers, target: Integers, weight: Weights, num_nodes: int) -> Integers:
     """The component of each node, numbered by first node; edges of weight 0 do not connect.
 
@@ -36,7 +35,7 @@ def connected(source: Integers, target: Integers, weight: Weights, num_nodes: in
     return label
 
 
-@_compiled
+@compiled
 def _root(parent, node):
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -44,7 +43,7 @@ def _root(parent, node):
     return node
 
 
-@_compiled
+@compiled
 def sort_edges(
     source: Integers, target: Integers, weight: Weights, label: Integers, place: Integers, stride: Integers
 ) -> tuple[Integers, NDArray[np.uint32], Weights]:

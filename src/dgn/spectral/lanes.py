@@ -9,10 +9,12 @@ import operator
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
+
+from dgn.compiled import compiled
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -156,7 +158,7 @@ def store(typing, array, index, a):
     return types.void(array, types.int64, lanes), emit
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def vectors(count):
     """Room for ``count`` vectors, zero, on the boundary of a cache line."""
     raw = np.zeros(LANES * count + LANES - 1)

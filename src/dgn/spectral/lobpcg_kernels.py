@@ -7,17 +7,18 @@ columns of an array are named by ``Columns``, not by a slice: a compiler that kn
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dgn.compiled import compiler
 from dgn.threads import for_chunks
 
 Array = NDArray[np.float64]
 
 PIECE = 1024  # rows
 ONE, TWO, THREE, FOUR = uint64(1), uint64(2), uint64(3), uint64(4)
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+_fast = compiler(fastmath={"reassoc", "contract", "nsz"})
 
 
 class Columns(NamedTuple):

@@ -6,17 +6,14 @@ fused with the product that the next one needs.
 """
 
 import numpy as np
-from numba import njit
 
+from dgn.compiled import compiled, inlined
 from dgn.spectral.lanes import LANES, across, load, spread, store
 
 ROWS = 4  # that share one reading of the vectors; divides LANES
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
-_inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
-
-@_compiled
+@compiled
 def reduce(n, matrix, diagonal, off_diagonal, factor, work):
     """``diagonal [n]``, ``off_diagonal [n]``, entry k + 1 of which couples k and k + 1, and ``factor [n]``.
 
@@ -43,7 +40,7 @@ def reduce(n, matrix, diagonal, off_diagonal, factor, work):
     factor[n - 1] = 0.0
 
 
-@_compiled
+@compiled
 def reflector(tiles, k, matrix, v, w, x):
     """Bring row k up to date and find the reflector that clears it beyond the neighbour of the diagonal.
 
@@ -75,7 +72,7 @@ def reflector(tiles, k, matrix, v, w, x):
     return beta, tau
 
 
-@_inlined
+@inlined
 def update_and_multiply(tiles, j, matrix, v, w, x, image):
     r"""Subtract rows j to j + 3 of :math:`v w^\top + w v^\top`, and add their part of A x to ``image``.
 
@@ -108,7 +105,7 @@ def update_and_multiply(tiles, j, matrix, v, w, x, image):
     image[j + 3] += across(sum_d)
 
 
-@_inlined
+@inlined
 def updated(matrix, place, v_row, w_row, v, w):
     """One vector of the matrix, brought up to date."""
     value = load(matrix, place) - (v_row * w + w_row * v)
@@ -116,7 +113,7 @@ def updated(matrix, place, v_row, w_row, v, w):
     return value
 
 
-@_compiled
+@compiled
 def finish(tiles, first, tau, v, w, x, image):
     r"""The vectors of the update that this step leaves: v = x, :math:`w = \tau (A x - \frac\tau2 (x^\top A x) x)`."""
     inner = spread(0.0)
@@ -129,7 +126,7 @@ def finish(tiles, first, tau, v, w, x, image):
         store(w, t, factor * (load(image, t) - half * entry))
 
 
-@_compiled
+@compiled
 def transform(n, matrix, factor, start, end, transposed, vectors):
     """Multiply rows ``start`` to ``end - 1`` of ``vectors`` by Q, or by its transpose, from the reflectors."""
     tiles = -(-n // LANES)

@@ -1,14 +1,12 @@
 """The canonical sign of many eigenvectors of many components (Numba); the rule is in :mod:`dgn.spectral.sign`."""
 
 import numpy as np
-from numba import njit
 
+from dgn.compiled import compiled
 from dgn.spectral.sign import NEARLY, UNDECIDED
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def signs(first, last, size, start, nodes, vectors, degree, sign, decided):
     """Components ``first`` to ``last - 1``: ``sign`` and ``decided`` [C, k]."""
     for member in range(first, last):
@@ -20,7 +18,7 @@ def signs(first, last, size, start, nodes, vectors, degree, sign, decided):
                 sign[member, q] = _by_largest(mine, q, vectors)
 
 
-@_compiled
+@compiled
 def _by_moments(mine, q, vectors, degree):
     """The sign of the first odd moment that does not vanish; 0 if all of them do."""
     for odd in (3, 1, 5):
@@ -40,7 +38,7 @@ def _by_moments(mine, q, vectors, degree):
     return 0.0
 
 
-@_compiled
+@compiled
 def _by_largest(mine, q, vectors):
     """The sign of the first entry that is largest in magnitude up to rounding; 1 for a vector of zeros."""
     largest = 0.0

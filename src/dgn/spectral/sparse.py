@@ -38,8 +38,6 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
     block = np.random.default_rng(0).standard_normal((n, count + GUARD + count // 2))
     best = np.inf
     for restart in range(RESTARTS):
-        if restart and restart % PATIENCE == 0:
-            inverse = _inverse_near(symmetric, values[0] - 2 * residual[0] - ROUNDING * norm)
         values, block = _rayleigh_ritz(symmetric, _krylov_space(inverse, block, trivial), block.shape[1])
         check_lowest(values[:1], norm)
         residual = _residual(symmetric, values[:count], block[:, :count])
@@ -47,6 +45,8 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
         if (residual <= ROUNDING * norm).all() or (worst <= 1 and worst > best / 2):
             return values[:count], block[:, :count]
         best = min(best, worst)
+        if restart % PATIENCE == PATIENCE - 1:
+            inverse = _inverse_near(symmetric, values[0] - 2 * residual[0] - ROUNDING * norm)
     if best <= 1:
         return values[:count], block[:, :count]
     if n <= LARGEST_FALLBACK:

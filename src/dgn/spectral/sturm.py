@@ -1,7 +1,6 @@
 """Eigenvalues of tridiagonal matrices by counting sign changes (Numba): the wanted ones only, exact to rounding."""
 
-from numba import njit
-
+from dgn.compiled import compiled
 from dgn.spectral.lanes import LANES, load, magnitude, spread, store, where
 
 STEPS = 4  # of the recurrence between two looks at its size; diagonals are padded to a multiple
@@ -9,10 +8,8 @@ HALVINGS = 54  # of the interval: enough for float64
 CUTS = 4  # points at which the interval of an eigenvalue of a single matrix is cut at once
 SECTIONS = 24  # rounds of cutting in CUTS + 1 parts: 5^24 > 2^55
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def count_below(n, diagonal, square, points, below):
     r"""How many eigenvalues lie below three points at once, in every lane: vectors 0, 1 and 2 of ``points``.
 
@@ -33,7 +30,7 @@ def count_below(n, diagonal, square, points, below):
     store(below, 2, z_count)
 
 
-@_compiled
+@compiled
 def advance(diagonal, square, i, point, before, now, count):
     """Four steps of the recurrence, then the pair is brought back to a middling size: no overflow, no division."""
     zero, one, small, large = spread(0.0), spread(1.0), spread(1e-100), spread(1e100)
@@ -50,7 +47,7 @@ def advance(diagonal, square, i, point, before, now, count):
     return third * scale, fourth * scale, count
 
 
-@_compiled
+@compiled
 def bisect(n, diagonal, square, first, count, values, points, below):
     """Eigenvalues ``first``, ``first + 1``, ... of matrices of norm 1, one per lane; ``values`` gets ``count`` vectors.
 
@@ -70,7 +67,7 @@ def bisect(n, diagonal, square, first, count, values, points, below):
             step *= 0.5
 
 
-@_compiled
+@compiled
 def multisect(n, diagonal, square, first, count, points, below, values):
     """The same for one matrix, the same in all lanes: ``values [count]``; every lane counts below a point of its own.
 

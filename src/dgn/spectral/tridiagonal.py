@@ -3,18 +3,15 @@
 Entry i of ``off_diagonal`` couples i - 1 and i; it has n + 2 entries, the first and the last two of them 0.
 """
 
-from numba import njit
-
+from dgn.compiled import compiled
 from dgn.spectral.lanes import load, magnitude, spread, store, where
 from dgn.spectral.sturm import STEPS
 
 TINY = 1e-16  # the least pivot, relative to the norm
 NEGLIGIBLE = 1e-34  # square of an off-diagonal entry that couples nothing, relative to the norm
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def rescale(n, diagonal, off_diagonal, square):
     """Divide tridiagonal matrices, one per lane, by a bound of their norm; returns the bound.
 
@@ -38,7 +35,7 @@ def rescale(n, diagonal, off_diagonal, square):
     return norm
 
 
-@_compiled
+@compiled
 def factorize(n, diagonal, off_diagonal, shift, factors):
     """LU factorisation with partial pivoting of a shifted tridiagonal matrix in every lane.
 
@@ -65,7 +62,7 @@ def factorize(n, diagonal, off_diagonal, shift, factors):
     store(factors, 5 * (n - 1), one / where(magnitude(pivot) < tiny, tiny, pivot))
 
 
-@_compiled
+@compiled
 def substitute(n, factors, x, start):
     """Solve with the factors, in place, for the right side in vectors ``start`` to ``start + n - 1`` of ``x``."""
     zero = spread(0.0)

@@ -3,8 +3,7 @@
 For matrices of which eight at once would not fit into the cache. Rows are padded with zeros to whole vectors.
 """
 
-from numba import njit
-
+from dgn.compiled import compiled
 from dgn.spectral.lanes import LANES, across, load, spread, store
 from dgn.spectral.rows import reduce, transform
 from dgn.spectral.sturm import CUTS, multisect
@@ -13,10 +12,8 @@ from dgn.spectral.tridiagonal import factorize, rescale, substitute
 ITERATIONS = 2  # of inverse iteration
 APART = 2e-16  # between the shifts of copies of one eigenvalue, so that their vectors differ from the start
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def lowest(n, count, matrix, values, vectors, work, noise):
     """The ``count`` pairs after the trivial one: ``values [count]`` and rows 1 to ``count`` of ``vectors``.
 
@@ -42,13 +39,13 @@ def lowest(n, count, matrix, values, vectors, work, noise):
         values[q] *= norm
 
 
-@_compiled
+@compiled
 def room(n, count):
     """How many vectors ``lowest`` works with."""
     return 4 * (n + 8) + max(6 * (n + 8), count + 6)
 
 
-@_compiled
+@compiled
 def iterate(n, diagonal, off_diagonal, values, count, vectors, work, noise):
     """Rows 1 to ``count`` of ``vectors`` from ``values``, eight at a time; row 0 holds that of eigenvalue 0."""
     width = LANES * (-(-n // LANES))
@@ -75,7 +72,7 @@ def iterate(n, diagonal, off_diagonal, values, count, vectors, work, noise):
                 orthonormalize(width // LANES, q + 1, vectors)
 
 
-@_compiled
+@compiled
 def orthonormalize(tiles, q, vectors):
     """Make row q orthogonal to those before it, and of unit length. Twice, since rounding spoils the first time."""
     mine = q * tiles

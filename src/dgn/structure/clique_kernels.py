@@ -1,9 +1,9 @@
 """Counting cliques by meeting lists of neighbours (Numba)."""
 
 import numpy as np
-from numba import njit
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dgn.compiled import compiled
+
 MEMBER, PARENT, LINK = 0, 1, 2  # a candidate, its place in the level above, and its edge to the last node chosen
 
 

@@ -1,9 +1,8 @@
 """Counting cycles by following paths (Numba)."""
 
 import numpy as np
-from numba import njit
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+from dgn.compiled import compiled
 
 
 @compiled

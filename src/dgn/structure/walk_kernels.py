@@ -1,12 +1,11 @@
 """Following the walks of several nodes at once (Numba)."""
 
 import numpy as np
-from numba import njit
+
+from dgn.compiled import compiled
 
 LANES = 8  # nodes whose walks are followed together: one vector register, or two
 ROOM = 256  # nodes for which there is room at first
-
-compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @compiled
