@@ -169,12 +169,12 @@ def summarize(folder: Path, metric: str | None = None, part: str = "test") -> No
             f"{name:<12} {len(runs):4d}  {spread(single):<17} {spread(whole):<17} {together:<17.4f}"
             f"{seconds:8.0f} {spent:10.0f}"
         )
-    for name in ("forest", "equal-forest"):
-        beside_forest(folder, name, part, metric)
+    for name in sorted(CONTENDERS.keys() - {"dgn"}):
+        beside(folder, name, part, metric)
 
 
-def beside_forest(folder: Path, name: str, part: str, metric: str) -> None:
-    """dgn with a forest of the same seed: the mean of both, and by how much they differ on these molecules."""
+def beside(folder: Path, name: str, part: str, metric: str) -> None:
+    """dgn with another model of the same seed: the mean of both, and by how much they differ on these molecules."""
     ours = {path.name.removeprefix("dgn-"): path for path in sorted(folder.glob("dgn-*.npz"))}
     found = [(path, folder / f"{name}-{seed}") for seed, path in ours.items() if (folder / f"{name}-{seed}").exists()]
     pairs = [(np.load(a)[part].mean(axis=0), np.load(b)[part].mean(axis=0)) for a, b in found if part in np.load(b)]
