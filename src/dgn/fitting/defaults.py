@@ -1,18 +1,15 @@
 """A network and a way to train it, for a table of a given size."""
 
-from torch import Tensor
-
 from dgn.fitting.columns import Task
 from dgn.training.experiment import Experiment
 from dgn.training.settings import DataSettings, NetworkSettings, TrainingSettings
 
 RINGS, WALK = (3, 4, 5, 6, 7), 16  # sizes of rings and steps of walks that atoms are told of
-RARE = 0.01  # share of the values of a class below which it is rare
 WIDE = 128  # channels that are read out of larger tables; up to so many the head is one kernel on a GPU
 
 
 def default_experiment(
-    molecules: int, seeds: tuple[int, ...], dataset: str, task: Task, epochs: int | None = None, rare: bool = False
+    molecules: int, seeds: tuple[int, ...], dataset: str, task: Task, epochs: int | None = None
 ) -> Experiment:
     """The experiment for so many training molecules.
 
@@ -26,16 +23,12 @@ def default_experiment(
     the weights counts: on Tox21 the validation loss was least after 25 of 40 epochs, average precision at the end. The
     best epoch by the metric is taken.
 
-    Where a class is ``rare``, larger tables have no weight decay, and dropout against overfitting instead: what so few
-    molecules ask for is less than even a small decay takes away. On MUV nothing was learned with it.
-
     >>> [default_experiment(480, (0,), "table", task).network.aggregators for task in ("regression", "multi-label")]
     [('sum', 'mean', 'max', 'dx1'), ('mean', 'max', 'min', 'dx1', 'dx2')]
     >>> [default_experiment(molecules, (0,), "table", "regression").training.schedule for molecules in (480, 6400)]
     ['plateau', 'cosine']
     """
     small, large, numbers = molecules < 2_000, molecules >= 10_000, task == "regression"
-    rare = rare and not small
     network = NetworkSettings(
         hidden=32 if molecules < 200 else 52 if numbers else 48,
         last=None if small else WIDE,
@@ -44,13 +37,13 @@ def default_experiment(
         message="complex",
         edge_dim=8,
         readout="sum-mean" if numbers else "mean",
-        dropout=0.3 if rare else 0.1,
+        dropout=0.1,
     )
     training = TrainingSettings(
         batch_size=32 if small else 128 if large else 64,
         epochs=epochs or (80 if small else (1 + numbers) * (30 if large else 40)),
         learning_rate=2e-3,
-        weight_decay=0.0 if rare else 1e-5,
+        weight_decay=1e-5,
         schedule="plateau" if small else "cosine",
         patience=8,
         warmup=0 if small else 2,
@@ -61,16 +54,3 @@ def default_experiment(
     )
     data = DataSettings(dataset=dataset, random_walk=WALK, rings=RINGS)
     return Experiment(name="table", data=data, network=network, training=training)
-
-
-def is_rare(values: Tensor, task: Task) -> bool:
-    """Whether less than ``RARE`` of the training values [R, T], NaN where missing, are of one of the two classes.
-
-    >>> import torch
-    >>> values = torch.zeros(1_000, 1)
-    >>> values[:9] = 1
-    >>> is_rare(values, "binary"), is_rare(1 - values, "binary"), is_rare(values[:500], "binary")
-    (True, True, False)
-    """
-    share = float(values.nanmean())
-    return task != "regression" and min(share, 1 - share) < RARE
