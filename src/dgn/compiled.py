@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from numba import njit
@@ -14,14 +14,16 @@ def compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     Where neither the package nor the home of the user can be written to, every process compiles for itself.
     """
 
+    build = partial(njit, nogil=True, error_model="numpy", **options)
+
     def compile_kernel(function: Callable[..., Any]) -> Any:
         try:
-            return njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+            return build(cache=True)(function)
         except RuntimeError as no_place:
             if "no locator" not in str(no_place):
                 raise
             _warn()
-            return njit(nogil=True, error_model="numpy", **options)(function)
+            return build()(function)
 
     return compile_kernel
 

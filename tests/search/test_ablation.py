@@ -24,7 +24,9 @@ def test_the_shipped_ablations_are_those_of_the_shipped_experiment(name: str) ->
 @pytest.mark.parametrize("name", BUDGETS)
 def test_sizes_keep_to_the_budget_and_to_each_other(name: str) -> None:
     plus = load_experiment(name)
-    assert (0.7 if name == "molhiv/plus" else 0.92) * BUDGETS[name] < size(plus) <= BUDGETS[name]
+    # Five towers widen by five channels at a time, and five more are too many.
+    least = {"molhiv/plus": 0.7, "cifar10/plus": 0.92}.get(name, 0.93)
+    assert least * BUDGETS[name] < size(plus) <= BUDGETS[name]
     # Without features of edges, nothing is finer than one channel of all layers.
     near = 0.025 if plus.network.edge_dim is None else 0.01
     for each in ablations(plus).values():

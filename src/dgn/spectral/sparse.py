@@ -36,7 +36,7 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
     norm = 2 * float(np.abs(symmetric.diagonal()).max())
     inverse = _inverse(adjacency, trivial)
     block = np.random.default_rng(0).standard_normal((n, count + GUARD + count // 2))
-    best = np.inf
+    best = worst = np.inf
     for restart in range(RESTARTS):
         values, block = _rayleigh_ritz(symmetric, _krylov_space(inverse, block, trivial), block.shape[1])
         check_lowest(values[:1], norm)
@@ -47,7 +47,7 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
         best = min(best, worst)
         if restart % PATIENCE == PATIENCE - 1:
             inverse = _inverse_near(symmetric, values[0] - 2 * residual[0] - ROUNDING * norm)
-    if best <= 1:
+    if worst <= 1:
         return values[:count], block[:, :count]
     if n <= LARGEST_FALLBACK:
         every, vectors = np.linalg.eigh(symmetric.toarray())
@@ -55,7 +55,7 @@ def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, cou
         return every[1 : count + 1], vectors[:, 1 : count + 1]
     raise ArithmeticError(
         f"directions: expected residuals below {ACCURACY} times the norm of the matrix and {RELATIVE_ACCURACY} times "
-        f"the eigenvalue for a component of {n} nodes, got {best:.1e} times as much after {RESTARTS} restarts; its "
+        f"the eigenvalue for a component of {n} nodes, got {worst:.1e} times as much after {RESTARTS} restarts; its "
         f"eigenvalues around number {count} are too close together, or its weights too far apart: ask for fewer "
         "directions, or drop the edges of negligible weight"
     )
