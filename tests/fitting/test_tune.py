@@ -32,8 +32,10 @@ def search(path: Path, folder: Path, say: Callable[[str], None], trials: int = 3
 
 @pytest.mark.parametrize("task", ["regression", "binary", "multi-label"])
 @pytest.mark.parametrize("molecules", [50, 500, 5_000, 50_000])
-def test_the_usual_settings_are_in_the_space(molecules: int, task: Task) -> None:
-    usual, space = default_experiment(molecules, (0,), "table", task), read_space({"settings": SETTINGS})
+@pytest.mark.parametrize("rare", [False, True])
+def test_the_usual_settings_are_in_the_space(molecules: int, task: Task, rare: bool) -> None:
+    usual = default_experiment(molecules, (0,), "table", task, rare=rare)
+    space = read_space({"settings": SETTINGS})
     values = present_values(usual, space)
     assert read_experiment(usual.to_dict(), space.changes(values)) == usual
 

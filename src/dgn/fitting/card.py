@@ -35,7 +35,7 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",
-        "\n".join(f"- {line}" for line in LIMITS),
+        "\n".join(f"- {line}" for line in (*LIMITS, seen_words(model))),
     ]
     return "\n\n".join(line for line in lines if line) + "\n"
 
@@ -43,9 +43,16 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
 LIMITS = (
     "Predictions for molecules unlike those of the table are guesses, and the ensemble may agree on a wrong one.",
     "Intervals are calibrated on the validation molecules: they hold for molecules drawn like those.",
-    "Only the graph is seen: atoms, bonds and stereo marks, no shape in space, no charges but the formal ones.",
     "Salts and mixtures are read as they are written, all parts together.",
 )
+
+
+def seen_words(model: Model) -> str:
+    """What of a molecule the networks see; those for rare classes read no features of bonds."""
+    seen = "atoms, bonds and stereo marks"
+    if model.experiment.network.edge_dim is None:
+        seen = "atoms, R and S, and which atoms are joined, not the kinds of bonds, nor cis and trans"
+    return f"Only the graph is seen: {seen}; no shape in space, no charges but the formal ones."
 
 
 def search_words(model: Model) -> str:

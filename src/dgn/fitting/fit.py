@@ -15,7 +15,7 @@ from dgn.data.local import torch_threads
 from dgn.data.structure import with_structure
 from dgn.fitting.columns import Target, Task
 from dgn.fitting.conformal import conformal_scores
-from dgn.fitting.defaults import default_experiment
+from dgn.fitting.defaults import default_experiment, is_rare
 from dgn.fitting.ensemble import Ensemble
 from dgn.fitting.members import Trained, make_benchmark, train_ensemble
 from dgn.fitting.model import Model, Prediction
@@ -95,14 +95,16 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on part 0, stop and calibrate by part 1, score on part 2 (which may be empty)."""
-    check_taught(molecules.values[part == 0], task, targets)
-    molecules = _with_directions(molecules, task)
-    center, scale = _units(molecules.values[part == 0], task)
+    learned = molecules.values[part == 0]
+    check_taught(learned, task, targets)
+    center, scale = _units(learned, task)
     shown = (molecules.values - center) / scale
     # The name of the data holds its contents: a checkpoint of other molecules is not gone on from.
     content = molecules.graphs.with_values(graphs={"y": shown, "split": part}).checksum()[:16]
     seeds = tuple(range(options.seed, options.seed + options.members))
-    experiment = default_experiment(int((part == 0).sum()), seeds, f"table {content}", task, options.epochs)
+    name, rare = f"table {content}", is_rare(learned, task)
+    experiment = default_experiment(len(learned), seeds, name, task, options.epochs, rare)
+    molecules = replace(molecules, graphs=add_directions(molecules.graphs, experiment.num_directions))
     benchmark = make_benchmark(molecules.graphs, shown, part, task)
     data = experiment.data
     benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques)
@@ -129,11 +131,6 @@ def fit_molecules(
     facts = {**(about or {}), **_facts(model, parts, said, trained), **({"search": tried.trials} if tried else {})}
     held = (parts[2], said[2]) if len(parts[2].smiles) else (None, None)
     return Fitted(replace(model, facts=facts), *held)
-
-
-def _with_directions(molecules: Molecules, task: Task) -> Molecules:
-    wanted = default_experiment(1, (0,), "", task).num_directions
-    return replace(molecules, graphs=add_directions(molecules.graphs, wanted))
 
 
 def _units(values: Tensor, task: Task) -> tuple[Tensor, Tensor]:

@@ -24,8 +24,8 @@ SETTINGS: dict[str, Any] = {
         "[mean, max, min, dx1, dx2]", "[sum, mean, max, dx1]",
     ],
     "network.readout": ["mean", "sum", "sum-mean"],
-    "network.dropout": {"low": "0.0", "high": "0.4", "step": "0.1"},
-    "training.learning_rate": {"low": "5e-4", "high": "4e-3", "log": "true"},
+    "network.dropout": {"low": "0.0", "high": "0.4", "step": "0.05"},
+    "training.learning_rate": {"low": "5e-4", "high": "1e-2", "log": "true"},
 }  # fmt: skip
 
 

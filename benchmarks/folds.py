@@ -1,0 +1,110 @@
+"""Settings of dgn fit, compared on other splits of a table's training and validation molecules.
+
+    python benchmarks/molecules.py TABLE --out FOLDER --prepare
+    python benchmarks/folds.py benchmarks/choices/muv.yaml FOLDER [--folds 0,1,2] [--members 3] [--device auto]
+
+The test molecules of FOLDER are not looked at. Of the others, scaffolds drawn at random validate, up to a fifth of the
+molecules; scaffolds of more than 2 % always teach. The file names changes to the usual settings: those that candidates
+share, and their own. For each candidate, scores of the last epoch of every split and their mean are printed, all for
+one network, as a mean over ``--members``.
+"""
+
+import argparse
+import random
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+import yaml
+from contenders import read_prepared
+
+from dgn.data.directions import add_directions
+from dgn.data.packed import PackedGraphs
+from dgn.data.parts import group, scaffold
+from dgn.data.structure import with_structure
+from dgn.fitting.defaults import default_experiment
+from dgn.fitting.members import make_benchmark
+from dgn.fitting.rows import Molecules, TableData, take
+from dgn.training.experiment import Experiment, read_experiment
+from dgn.training.loop import train
+from dgn.training.run import EpochReport
+
+PREPARED, TASK = "table.csv", "multi-label"
+SHARE, LARGEST = 0.2, 0.02  # of the molecules: those that validate, and scaffolds that never do
+SCORES = ("roc-auc", "average-precision")
+
+
+def read_known(folder: Path) -> TableData:
+    """The prepared table without its test molecules."""
+    data = read_prepared(folder / PREPARED, TASK)
+    assert data.molecules.part is not None
+    known = [number for number, part in enumerate(data.molecules.part) if part != "test"]
+    return replace(data, molecules=replace(take(data.molecules, torch.tensor(known)), part=None))
+
+
+def draw_parts(molecules: Molecules, folds: list[int]) -> Iterator[torch.Tensor]:
+    """For each fold, 0 for molecules that teach and 1 for those that validate."""
+    groups = list(group(map(scaffold, molecules.smiles)).values())
+    for fold in folds:
+        part = torch.zeros(len(molecules.smiles), dtype=torch.uint8)
+        shuffled = list(groups)
+        random.Random(fold).shuffle(shuffled)
+        for rows in shuffled:
+            if part.sum() >= SHARE * len(part):
+                break
+            if len(rows) <= LARGEST * len(part):
+                part[rows] = 1
+        yield part
+
+
+def make_candidates(choices: dict[str, Any], molecules: int, seeds: tuple[int, ...]) -> dict[str, Experiment]:
+    usual = default_experiment(molecules, seeds, "table", TASK).to_dict()
+    shared = choices["shared"]
+    made = {name: read_experiment(usual, [*shared, *own]) for name, own in choices["candidates"].items()}
+    return {"usual": read_experiment(usual), **made}
+
+
+def last_scores(
+    experiment: Experiment, graphs: PackedGraphs, values: torch.Tensor, part: torch.Tensor, device: str
+) -> list[float]:
+    """Scores of the validation molecules after the last epoch, as means over the seeds."""
+    inputs = experiment.data
+    last: dict[int, dict[str, float]] = {}
+
+    def hear(report: EpochReport) -> None:
+        last[report.seed] = report.metrics
+
+    benchmark = make_benchmark(graphs, values, part, TASK)
+    benchmark = with_structure(benchmark, inputs.random_walk, inputs.rings, inputs.cliques)
+    with tempfile.TemporaryDirectory() as folder:
+        train(experiment, benchmark, experiment.training.seeds, Path(folder), device, hear)
+    return [fmean(metrics[score] for metrics in last.values()) for score in SCORES]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("choices", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--folds", default="0,1,2")
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--device", default="auto")
+    asked = parser.parse_args()
+    data, folds = read_known(asked.folder), list(map(int, asked.folds.split(",")))
+    parts = list(draw_parts(data.molecules, folds))
+    candidates = make_candidates(
+        yaml.safe_load(asked.choices.read_text()), int((parts[0] == 0).sum()), tuple(range(asked.members))
+    )
+    graphs = add_directions(data.molecules.graphs, max(one.num_directions for one in candidates.values()))
+    print(f"{'candidate':<16} {', '.join(SCORES)} for folds {asked.folds}, and the mean")
+    for name, experiment in candidates.items():
+        found = [last_scores(experiment, graphs, data.molecules.values, part, asked.device) for part in parts]
+        found.append([fmean(values) for values in zip(*found, strict=True)])
+        print(f"{name:<16} {'  '.join(' '.join(f'{value:.3f}' for value in each) for each in found)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
