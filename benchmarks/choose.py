@@ -4,7 +4,9 @@
 
 The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
 the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those
-that all share and their own. One at a time (the default) is fastest where a network fills the GPU.
+that all share and their own. ``leave_out: 5`` compares mean absolute errors without the five largest of each seed,
+where a few graphs would decide (``benchmarks/largest_errors.py``). One at a time (the default) is fastest where a
+network fills the GPU.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each, ``NAME.yaml`` with the
 choice, and its runs ``NAME`` and ``NAME-ablation/no-directions``; what is there already is not trained again.
 Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import yaml
@@ -28,6 +31,7 @@ from dgn.search.ablation import ablations, to_short_yaml
 from dgn.search.width import fit_width
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.metrics import METRICS
+from dgn.training.trained import load_trained, predict_part
 
 
 def make_candidates(choices: dict[str, Any]) -> dict[str, Experiment]:
@@ -57,8 +61,22 @@ def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, dat
     return [found[seed] for seed in seeds]
 
 
+def most_errors(folder: Path, seeds: list[int], leave_out: int) -> float:
+    """The mean absolute error of the validation graphs without the largest of each seed."""
+    found = []
+    for seed in seeds:
+        said, truth = predict_part(load_trained(folder / f"seed-{seed}"), "val")
+        found.append(float((said - truth).abs().flatten().sort().values[:-leave_out].mean()))
+    return fmean(found)
+
+
 def train_all(
-    experiments: dict[Path, Experiment], note: str, seeds: list[int], asked: argparse.Namespace, parts: Sequence[str]
+    experiments: dict[Path, Experiment],
+    note: str,
+    seeds: list[int],
+    asked: argparse.Namespace,
+    parts: Sequence[str],
+    leave_out: int = 0,
 ) -> dict[Path, float]:
     """Train into folders, some at a time, and print scores of ``parts``; returns validation scores, more is better."""
     scores = {}
@@ -70,8 +88,11 @@ def train_all(
         told = ", ".join(f"{part} {summarize(runs, part)}" for part in parts)
         name, seconds = folder.relative_to(asked.out), max(run.seconds for run in runs)
         score = summarize(runs, "val")
-        print(f"{name!s:<40} {runs[0].parameters:9,d} {score.metric} {told}, {seconds:.0f} s", flush=True)
         scores[folder] = score.mean if METRICS[score.metric][1] else -score.mean
+        if leave_out:
+            scores[folder] = -most_errors(folder, seeds, leave_out)
+            told += f", val without {leave_out} {-scores[folder]:.4f}"
+        print(f"{name!s:<40} {runs[0].parameters:9,d} {score.metric} {told}, {seconds:.0f} s", flush=True)
 
     with ThreadPoolExecutor(asked.parallel) as pool:
         list(pool.map(train_one, experiments))
@@ -89,7 +110,7 @@ def main() -> None:
     name = choices["name"]
     place = asked.out / f"{name}-candidates"
     candidates = {place / candidate: each for candidate, each in make_candidates(choices).items()}
-    scores = train_all(candidates, "", choices["seeds"], asked, ("train", "val"))
+    scores = train_all(candidates, "", choices["seeds"], asked, ("train", "val"), choices.get("leave_out", 0))
     if not scores:
         sys.exit("no candidate could be trained; see why above")
     best = max(scores, key=lambda each: scores[each])

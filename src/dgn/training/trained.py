@@ -30,7 +30,11 @@ class Trained(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """What a network says, and what is so: a row for each graph of a part, or for each of its nodes."""
+    """What a network says, and what is so: a row for each graph of a part, or for each of its nodes.
+
+    Shapes:
+        ``said`` [R, T]; ``truth`` [R, T], or [R] where it is the number of one of T classes.
+    """
 
     said: Tensor
     truth: Tensor
@@ -76,4 +80,6 @@ def predict_part(trained: Trained, part: str, device: str = "auto") -> Predicted
         network.to(chosen)
         for number, words in enumerate(split.batches.words):
             split.step(network, words, torch.tensor([number]))
-    return Predicted(split.said().cpu(), split.target.cpu())
+    said, truth = split.said().cpu(), split.target.cpu()
+    of_classes = trained.benchmark.objective.endswith("classification")
+    return Predicted(said, truth if of_classes else truth.view_as(said))
