@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from dgn.data.directions import add_directions
-from dgn.data.structure import with_structure
+from dgn.data.structure import add_structure, with_structure
 from dgn.fitting.featurize import featurize
 from dgn.fitting.members import make_benchmark
-from dgn.fitting.structure import KINDS, OFFSET, SCALE, add_structure, trained_structure
+from dgn.fitting.structure import KINDS, OFFSET, SCALE, trained_structure
 from dgn.training.settings import DataSettings
 
 SMILES = ["c1ccccc1CN", "C1CCCC1O", "CCO", "[Na+].[Cl-]", "c1ccc2ccccc2c1C1CC1"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dgn.training.loop import train
-from dgn.training.material import _first_directions, prepare
+from dgn.training.material import first_directions, prepare
 from tests.training.small import make_benchmark, make_experiment
 
 GROUPS = {"aggregators": ["mean", "dx1-group2", "av1-group2", "dx1"]}
@@ -33,7 +33,7 @@ def test_directions_that_others_asked_for_change_nothing(aggregators):
     settings = {"drop": 0.5, "distortion": 0.2} if "dx1" in aggregators else {}
     experiment = make_experiment(network={"aggregators": aggregators}, augmentation=settings)
     wide = make_benchmark()
-    alone = _first_directions(wide.graphs, experiment.num_directions)
+    alone = first_directions(wide.graphs, experiment.num_directions)
     assert alone.edges.get("field", torch.empty(0, 0)).size(1) == experiment.num_directions
     results = [train(experiment, each, (0,), device="cpu") for each in (wide, replace(wide, graphs=alone))]
     assert results[0][0].metrics == results[1][0].metrics

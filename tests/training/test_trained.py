@@ -1,18 +1,24 @@
 """Networks read again from their run folders say what they said when they were scored."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
+from dgn.data.affinities import with_affinities
+from dgn.data.directions import add_directions
+from dgn.data.own import own_benchmark
 from dgn.data.structure import with_structure
+from dgn.data.structure_field import with_structure_field
 from dgn.training.experiment import load_experiment
 from dgn.training.load import load_graphs
 from dgn.training.loop import train
 from dgn.training.material import SPLITS
 from dgn.training.objectives import make_objective
-from dgn.training.trained import load_trained, predict_part
+from dgn.training.trained import load_trained, predict_graphs, predict_part
 from tests.training.small import make_benchmark, make_experiment
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -45,6 +51,69 @@ def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> No
         torch.testing.assert_close(truth.view_as(wanted), wanted, equal_nan=True)
         found, name = scored.metrics(said, truth, [len(truth)]), benchmark.metric
         assert found[name] == pytest.approx(result.metrics[part][name], abs=1e-6)
+
+
+GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
+    "eigenvectors": ({"data": {"normalization": "sym"}}, False),
+    "more-eigenvectors": ({"network": {"aggregators": ["mean", "dx2-group"], "positional": 2}}, False),
+    "none": ({"network": {"aggregators": ["mean", "max"]}}, False),
+    "kinds": ({"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, False),
+    "counts": ({"data": {"rings": [3, 5], "field": "rings"}, "network": {"message": "complex", "edge_dim": 4}}, True),
+    "affinities": (
+        {"data": {"dataset": "own", "edge_walk": 2}, "network": {"message": "complex", "edge_dim": 4}},
+        True,
+    ),
+    "walks": ({"data": {"random_walk": 4, "field": "random_walk"}, "network": {"aggregators": ["mean", "dx2"]}}, True),
+}
+
+
+@pytest.mark.parametrize("case", GIVEN)
+def test_other_graphs_get_what_those_of_the_training_had(case: str, tmp_path: Path) -> None:
+    changes, numbers = GIVEN[case]
+    experiment, known = make_experiment(**changes), make_benchmark(numbers=numbers)
+    data, graphs, k = experiment.data, known.graphs, experiment.num_directions
+    raw = replace(graphs, nodes={"x": graphs.nodes["x"]}, edges={"edge_attr": graphs.edges["edge_attr"]})
+    benchmark = replace(known, graphs=add_directions(raw, k, data.normalization) if k else raw)
+    benchmark = with_affinities(with_structure(benchmark, data.random_walk, data.rings, ()), data.edge_walk)
+    benchmark = with_structure_field(benchmark, data.field, k)
+    (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
+    trained = load_trained(tmp_path / "seed-0", benchmark)
+    said, truth = predict_part(trained, "test", "cpu")
+    assert float((said - truth).abs().mean()) == pytest.approx(result.metrics["test"]["mae"], abs=1e-6)
+    others = (raw.graphs["split"] == 2).nonzero()[:, 0].flip(0)
+    bare = replace(raw.select(others), graphs={})
+    torch.testing.assert_close(predict_graphs(trained, bare, "cpu").flip(0), said)
+    assert predict_graphs(trained, bare.select(others[:0]), "cpu").shape == (0, 1)
+
+
+def test_graphs_whose_field_is_given_must_have_one(tmp_path: Path) -> None:
+    benchmark = make_benchmark(coordinates=True)
+    train(make_experiment(), benchmark, [0], tmp_path, "cpu")
+    trained = load_trained(tmp_path / "seed-0", benchmark)
+    assert predict_graphs(trained, benchmark.graphs, "cpu").shape == (40, 1)
+    bare = replace(benchmark.graphs, edges={})
+    with pytest.raises(ValueError, match="field: expected 1 directions of each edge, as small has, got 0"):
+        predict_graphs(trained, bare, "cpu")
+    with pytest.raises(ValueError, match="x: expected features as small has them, got none"):
+        predict_graphs(trained, replace(bare, nodes={}), "cpu")
+
+
+def test_data_of_pyg_are_graphs_too(tmp_path: Path) -> None:
+    ends = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    given = [Data(x=torch.rand(3), edge_index=ends, y=float(number)) for number in range(10)]
+    benchmark = own_benchmark(given, "regression")
+    train(make_experiment(data={"dataset": "own"}), benchmark, [0], tmp_path, "cpu")
+    trained = load_trained(tmp_path / "seed-0", benchmark)
+    said, _ = predict_part(trained, "train", "cpu")
+    torch.testing.assert_close(predict_graphs(trained, given, "cpu")[benchmark.graphs.graphs["split"] == 0], said)
+
+
+def test_bonds_that_a_network_reads_must_be_there(tmp_path: Path) -> None:
+    benchmark = make_benchmark()
+    train(make_experiment(network={"message": "complex", "edge_dim": 4}), benchmark, [0], tmp_path, "cpu")
+    trained = load_trained(tmp_path / "seed-0", benchmark)
+    with pytest.raises(ValueError, match="edge_attr: expected features as small has them, got none"):
+        predict_graphs(trained, replace(benchmark.graphs, edges={}), "cpu")
 
 
 def test_graphs_are_loaded_from_where_they_were(tmp_path: Path) -> None:

@@ -37,12 +37,24 @@ def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
             "load them anew"
         )
     values, training = affinities_of(graphs, steps), graphs.graphs["split"] == 0  # others decide nothing
-    seen, others = values[training.repeat_interleave(graphs.edge_pointer.diff())], 0
-    if given is not None:
-        numbers = as_columns(given).float()
-        values, others = torch.cat([numbers, values], dim=1), numbers.size(1)
-    found = Affinities.find(seen, others)
-    return replace(benchmark, graphs=graphs.with_values(edges={"edge_attr": values}), affinities=found)
+    seen = values[training.repeat_interleave(graphs.edge_pointer.diff())]
+    found = Affinities.find(seen, 0 if given is None else as_columns(given).size(1))
+    return replace(benchmark, graphs=_with_values(graphs, values), affinities=found)
+
+
+def add_affinities(graphs: PackedGraphs, affinities: Affinities) -> PackedGraphs:
+    """Other graphs with the affinities that those of a benchmark have; graphs that have them stay as they are."""
+    given = graphs.edges.get("edge_attr")
+    if given is not None and as_columns(given).size(1) == len(affinities.scale):
+        return graphs
+    return _with_values(graphs, affinities_of(graphs, affinities.steps))
+
+
+def _with_values(graphs: PackedGraphs, values: Tensor) -> PackedGraphs:
+    """Graphs with numbers of edges behind those that they have."""
+    given = graphs.edges.get("edge_attr")
+    before = [] if given is None else [as_columns(given).float()]
+    return graphs.with_values(edges={"edge_attr": torch.cat([*before, values], dim=1)})
 
 
 def affinities_of(graphs: PackedGraphs, steps: int) -> Tensor:

@@ -45,7 +45,7 @@ def own_benchmark(
     for name, place in (("x", "nodes"), ("y", kind)):
         if name not in getattr(packed, place):
             raise ValueError(f"{name}: expected values of {place}, got {packed}; give every graph some")
-    packed = _with_columns(_with_split(packed, seed))
+    packed = with_columns(_with_split(packed, seed))
     y, values = getattr(packed, kind)["y"], {"x": packed.nodes["x"], "edge_attr": packed.edges.get("edge_attr")}
     sizes = {name: None if value is None else _sizes(name, value) for name, value in values.items()}
     chosen = metric or METRICS[objective]
@@ -86,7 +86,7 @@ def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
     return graphs
 
 
-def _with_columns(graphs: PackedGraphs) -> PackedGraphs:
+def with_columns(graphs: PackedGraphs) -> PackedGraphs:
     """The graphs with a column for each number of a node or an edge, all of them finite."""
     tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
     for place, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):

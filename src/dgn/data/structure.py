@@ -59,6 +59,26 @@ def with_structure(
     return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
 
 
+def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
+    """Other graphs with the structural numbers that those of a benchmark have, and edges of its nearest kinds.
+
+    Laws: what a graph gets does not depend on those beside it, and is what :func:`with_structure` gave it in training.
+
+    >>> from dgn.data.benchmarks import load_benchmark
+    >>> digits = load_benchmark("digits")
+    >>> known, few = with_structure(digits, random_walk=2), digits.graphs.select(torch.arange(3))
+    >>> torch.equal(add_structure(few, known.structure).nodes["structure"], known.graphs.nodes["structure"][:192])
+    True
+    """
+    values, counts = structural_numbers(graphs, structure.random_walk, structure.rings, structure.cliques)
+    graphs, given = graphs.with_values(nodes={"structure": values}), graphs.edges.get("edge_attr")
+    if counts is None:
+        return graphs
+    if structure.kinds is not None:
+        return graphs.with_values(edges={"edge_attr": structure.kinds.number(edge_attributes(given, counts))})
+    return graphs.with_values(edges={"edge_attr": _behind(given, counts)})
+
+
 def structural_numbers(
     graphs: PackedGraphs,
     random_walk: int,
@@ -111,8 +131,12 @@ def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple
     """The graphs with edges of few kinds, or with counts behind their numbers."""
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
     if given is not None and benchmark.edge_sizes is None:
-        numbers = torch.cat([as_columns(given), counts.float()], dim=1)
-        return graphs.with_values(edges={"edge_attr": numbers}), None
+        return graphs.with_values(edges={"edge_attr": _behind(given, counts)}), None
     attributes = edge_attributes(given, counts)
     kinds = Kinds.find(attributes[training], benchmark.edge_sizes or ())
     return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds
+
+
+def _behind(given: Tensor | None, counts: Tensor) -> Tensor:
+    """Numbers of edges, and counts behind them: [E, F + S]."""
+    return torch.cat([*([] if given is None else [as_columns(given)]), counts.float()], dim=1)

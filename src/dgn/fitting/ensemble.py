@@ -11,16 +11,15 @@ from torch import Tensor
 from dgn.data.benchmarks import ATOMS, BONDS
 from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
-from dgn.data.store import Store
+from dgn.data.structure import add_structure
 from dgn.fitting.ahead import ahead
 from dgn.fitting.featurize import featurize, featurize_chunks
-from dgn.fitting.structure import add_structure, trained_structure
+from dgn.fitting.structure import trained_structure
 from dgn.nn import DGN
+from dgn.training.ask import ask
 from dgn.training.build import Inputs, build_for_inputs
-from dgn.training.evaluate import predict
 from dgn.training.experiment import Experiment
 
-BATCH = 128  # molecules that are asked about at once
 Weights = Mapping[str, Tensor]
 
 
@@ -42,22 +41,9 @@ class Ensemble:
             _load(network, values)
             network.to(self.device).eval()
 
-    @torch.no_grad()
     def __call__(self, graphs: PackedGraphs) -> Tensor:
         """What each member says of each molecule: [M, G, T] on the CPU."""
-        settings, graphs = self.experiment.network, self.complete(graphs)
-        potential = settings.positional or settings.readout == "directional"
-        names = {"nodes": ["x", *(["potential"] if potential else [])], "edges": ["edge_attr", "field"]}
-        names["edges"] = [name for name in names["edges"] if name in graphs.edges]
-        plan = self.networks[0].plan
-        names["nodes"] += ["structure"] if self.structure is not None else []
-        names["nodes"] += ["gap"] if plan.needs_gap and "gap" in graphs.nodes else []
-        store = Store(graphs, names, self.device)
-        given = store.edges.pop("field", None), store.graph, store.nodes.pop("gap", None)
-        store.weights = plan.compute_weights(*given)
-        found = [self._ask(store, part) for part in torch.split(torch.arange(len(graphs)), BATCH) if len(part)]
-        empty = torch.zeros(len(self.networks), 0, self.targets)
-        return torch.cat([empty, *found], dim=1)
+        return ask(self.networks, self.experiment.network, self.targets, self.complete(graphs), self.device)
 
     def complete(self, graphs: PackedGraphs) -> PackedGraphs:
         """Molecules with the directions and structural numbers that the networks read."""
@@ -66,11 +52,6 @@ class Ensemble:
         if given < wanted:  # settings that were searched for may ask for more than the usual ones
             graphs = add_directions(graphs, wanted, self.experiment.data.normalization)
         return graphs if self.structure is None else add_structure(graphs, self.structure)
-
-    def _ask(self, store: Store, numbers: Tensor) -> Tensor:
-        batches = store.gather(numbers[None], store.needs(numbers[None]))
-        batch = batches.read(batches.words[0])
-        return torch.stack([predict(network, batch)[: len(numbers)] for network in self.networks]).float().cpu()
 
 
 class Answer(NamedTuple):

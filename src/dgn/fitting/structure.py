@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from dgn.data.benchmarks import BONDS
-from dgn.data.packed import PackedGraphs
-from dgn.data.structure import edge_attributes, structural_numbers
 from dgn.structure import Kinds, Structure
 from dgn.training.settings import DataSettings
 
@@ -31,17 +29,3 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
         )
     kinds = Kinds.of_features(weights[KINDS], BONDS) if data.rings else None
     return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds, data.cliques)
-
-
-def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
-    """Molecules with the structural numbers of their atoms, and their bonds as the nearest kinds.
-
-    Laws: what a molecule gets does not depend on those beside it, and is what
-    :func:`dgn.data.structure.with_structure` gave it in training.
-    """
-    values, counts = structural_numbers(graphs, structure.random_walk, structure.rings, structure.cliques)
-    edges = {}
-    if counts is not None:
-        assert structure.kinds is not None
-        edges = {"edge_attr": structure.kinds.number(edge_attributes(graphs.edges["edge_attr"], counts))}
-    return graphs.with_values(nodes={"structure": values}, edges=edges)

@@ -75,13 +75,9 @@ class Split:
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 
-    def said(self) -> Tensor:
-        """All predictions without padding, row by row beside :attr:`target`; waits for them."""
-        return self.prediction.flatten(0, 1).to(self.real.device)[self.real]
-
     def scores(self) -> Scores:
         """The scores of all predictions; waits for them."""
-        found = self.said()
+        found = self.prediction.flatten(0, 1).to(self.real.device)[self.real]
         numerator, denominator = self.terms.tolist()
         loss = numerator / denominator if denominator else 0.0
         return Scores(loss, self.objective.metrics(found, self.target, self.rows))

@@ -155,10 +155,10 @@ def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
     given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
     if given < wanted and benchmark.field == "eigenvectors":
         graphs = with_directions(benchmark, wanted, experiment.data.normalization).graphs
-    return graphs if given <= wanted else _first_directions(graphs, wanted)
+    return graphs if given <= wanted else first_directions(graphs, wanted)
 
 
-def _first_directions(graphs: PackedGraphs, count: int) -> PackedGraphs:
+def first_directions(graphs: PackedGraphs, count: int) -> PackedGraphs:
     """The graphs with so many directions of those that they have; with none, without a field."""
 
     def first(values: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,21 +1,28 @@
 """Networks that were trained, read again from their run folders and asked about the graphs of a part."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
+from dgn.data.affinities import add_affinities
 from dgn.data.benchmarks import Benchmark
+from dgn.data.directions import add_directions
+from dgn.data.own import with_columns
+from dgn.data.packed import PackedGraphs
+from dgn.data.structure import add_structure
+from dgn.data.structure_field import with_structure_field
 from dgn.graph.checks import check_option
 from dgn.nn import DGN
+from dgn.training.ask import ask
 from dgn.training.build import build_network
 from dgn.training.checkpoint import load_checkpoint
 from dgn.training.devices import choose_device, matrix_precision
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.load import load_graphs
-from dgn.training.material import SPLITS, prepare
+from dgn.training.material import SPLITS, first_directions
 
 MODEL = "model.safetensors"
 
@@ -74,12 +81,45 @@ def predict_part(trained: Trained, part: str, device: str = "auto") -> Predicted
     Law: scores of it are those of the run, up to rounding.
     """
     check_option("part", part, SPLITS)
-    chosen, network = choose_device(device), trained.network
+    graphs, objective = trained.benchmark.graphs, trained.benchmark.objective
+    chosen = graphs.select((graphs.graphs["split"] == SPLITS.index(part)).nonzero()[:, 0])
+    said, truth = predict_graphs(trained, chosen, device), (chosen.nodes if "y" in chosen.nodes else chosen.graphs)["y"]
+    return Predicted(said, truth.flatten() if objective.endswith("classification") else truth.view_as(said))
+
+
+def predict_graphs(trained: Trained, graphs: PackedGraphs | Iterable[Any], device: str = "auto") -> Tensor:
+    """What a network says of other graphs, packed or PyG's ``Data``, a row for each graph or node: [R, T].
+
+    They have features as the graphs have that it was trained with; directions, structural numbers and affinities are
+    added.
+    """
+    packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
+    chosen, settings = choose_device(device), trained.experiment.network
+    trained.network.to(chosen)
     with matrix_precision(trained.experiment.training.precision):
-        split = prepare(trained.experiment, trained.benchmark, chosen).splits[part]
-        network.to(chosen)
-        for number, words in enumerate(split.batches.words):
-            split.step(network, words, torch.tensor([number]))
-    said, truth = split.said().cpu(), split.target.cpu()
-    of_classes = trained.benchmark.objective.endswith("classification")
-    return Predicted(said, truth if of_classes else truth.view_as(said))
+        return ask([trained.network], settings, trained.benchmark.targets, complete(trained, packed), chosen)[0]
+
+
+def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
+    """Graphs with all values that a network reads, added as in training where they are missing."""
+    known, data, wanted = trained.benchmark, trained.experiment.data, trained.experiment.num_directions
+    reads_edges = known.edge_sizes is not None and trained.experiment.network.edge_dim is not None
+    for name, values, is_read in (("x", graphs.nodes, True), ("edge_attr", graphs.edges, reads_edges)):
+        if is_read and name not in values:
+            raise ValueError(f"{name}: expected features as {known.name} has them, got none; give every graph some")
+    graphs = with_columns(graphs)
+    if known.structure is not None and "structure" not in graphs.nodes:
+        graphs = add_structure(graphs, known.structure)
+    if known.affinities is not None:
+        graphs = add_affinities(graphs, known.affinities)
+    given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
+    if given >= wanted:
+        return graphs if given == wanted or known.coordinates else first_directions(graphs, wanted)
+    if known.coordinates:
+        raise ValueError(
+            f"field: expected {wanted} directions of each edge, as {known.name} has, got {given}; add them with "
+            "dgn.transforms.AddCoordinates, or as they were made for training"
+        )
+    if data.field == "eigenvectors":
+        return add_directions(graphs, wanted, data.normalization)
+    return with_structure_field(replace(known, graphs=graphs), data.field, wanted).graphs

@@ -1,0 +1,44 @@
+"""What networks of one shape say of graphs."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dgn.data.packed import PackedGraphs
+from dgn.data.store import Store
+from dgn.nn import DGN
+from dgn.training.evaluate import predict
+from dgn.training.settings import NetworkSettings
+
+BATCH = 128  # graphs that are asked about at once
+
+
+@torch.no_grad()
+def ask(
+    networks: Sequence[DGN], settings: NetworkSettings, targets: int, graphs: PackedGraphs, device: torch.device
+) -> Tensor:
+    """What each network says of each graph, or of each node with ``readout: nodes``: [M, R, T] on the CPU.
+
+    ``graphs`` have all values that the networks read, and these are on ``device``, in evaluation mode.
+    Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
+    """
+    plan, of_nodes = settings.given_plan, settings.readout == "nodes"
+    potential = settings.positional or settings.readout == "directional"
+    nodes = ["x", *(["potential"] if potential else []), *(["gap"] if plan.needs_gap else []), "structure"]
+    names = {
+        "nodes": [name for name in nodes if name in graphs.nodes],
+        "edges": [name for name in (*(["edge_attr"] if settings.edge_dim else []), "field") if name in graphs.edges],
+    }
+    store = Store(graphs, names, device)
+    given = store.edges.pop("field", None), store.graph, store.nodes.pop("gap", None)
+    store.weights = plan.compute_weights(*given)
+    found = [torch.zeros(len(networks), 0, targets)]
+    for part in torch.split(torch.arange(len(graphs)), BATCH):
+        if not len(part):
+            continue
+        batches = store.gather(part[None], store.needs(part[None]))
+        batch = batches.read(batches.words[0])
+        rows = int(store.node_count[part].sum()) if of_nodes else len(part)  # padding stands behind them
+        found.append(torch.stack([predict(network, batch)[:rows] for network in networks]).float().cpu())
+    return torch.cat(found, dim=1)
