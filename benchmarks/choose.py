@@ -66,7 +66,8 @@ def most_errors(folder: Path, seeds: list[int], leave_out: int) -> float:
     found = []
     for seed in seeds:
         said, truth = predict_part(load_trained(folder / f"seed-{seed}"), "val")
-        found.append(float((said - truth).abs().flatten().sort().values[:-leave_out].mean()))
+        errors = (said - truth).abs().flatten()
+        found.append(float(errors[~errors.isnan()].sort().values[:-leave_out].mean()))
     return fmean(found)
 
 
@@ -90,6 +91,8 @@ def train_all(
         score = summarize(runs, "val")
         scores[folder] = score.mean if METRICS[score.metric][1] else -score.mean
         if leave_out:
+            if score.metric != "mae":
+                sys.exit(f"leave_out: expected an experiment that is scored by mae, got {score.metric}; leave it out")
             scores[folder] = -most_errors(folder, seeds, leave_out)
             told += f", val without {leave_out} {-scores[folder]:.4f}"
         print(f"{name!s:<40} {runs[0].parameters:9,d} {score.metric} {told}, {seconds:.0f} s", flush=True)

@@ -3,10 +3,10 @@
     python benchmarks/molecules.py TABLE --out FOLDER --prepare
     python benchmarks/folds.py benchmarks/choices/muv.yaml FOLDER [--folds 0,1,2] [--members 3] [--device auto]
 
-The test molecules of FOLDER are not looked at. Of the others, scaffolds drawn at random validate, up to a fifth of the
-molecules; scaffolds of more than 2 % always teach. The file names changes to the usual settings: those that candidates
-share, and their own. For each candidate, scores of the last epoch of every split and their mean are printed, all for
-one network, as a mean over ``--members``.
+The test molecules of FOLDER are not looked at. Of the others, scaffolds drawn at random validate, until they are a
+fifth of the molecules; scaffolds of more than 2 % always teach. The file names changes to the usual settings: those
+that candidates share, and their own. For each candidate, scores of the last epoch of every split and their mean are
+printed, all for one network, as a mean over ``--members``.
 """
 
 import argparse

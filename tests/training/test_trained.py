@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
 
 from dgn.data.affinities import with_affinities
 from dgn.data.directions import add_directions
@@ -83,7 +84,10 @@ def test_other_graphs_get_what_those_of_the_training_had(case: str, tmp_path: Pa
     others = (raw.graphs["split"] == 2).nonzero()[:, 0].flip(0)
     bare = replace(raw.select(others), graphs={})
     torch.testing.assert_close(predict_graphs(trained, bare, "cpu").flip(0), said)
-    assert predict_graphs(trained, bare.select(others[:0]), "cpu").shape == (0, 1)
+    if data.normalization is None:  # what they have already is not what a network reads, if that comes from elsewhere
+        torch.testing.assert_close(predict_graphs(trained, add_directions(bare, 3), "cpu").flip(0), said)
+    for nothing in (bare.select(others[:0]), []):
+        assert predict_graphs(trained, nothing, "cpu").shape == (0, 1)
 
 
 def test_graphs_whose_field_is_given_must_have_one(tmp_path: Path) -> None:
@@ -94,8 +98,14 @@ def test_graphs_whose_field_is_given_must_have_one(tmp_path: Path) -> None:
     bare = replace(benchmark.graphs, edges={})
     with pytest.raises(ValueError, match="field: expected 1 directions of each edge, as small has, got 0"):
         predict_graphs(trained, bare, "cpu")
-    with pytest.raises(ValueError, match="x: expected features as small has them, got none"):
-        predict_graphs(trained, replace(bare, nodes={}), "cpu")
+    bare = benchmark.graphs
+    for nodes, came in (
+        ({}, "nothing"),
+        ({"x": torch.rand(bare.num_nodes, 2)}, "numbers in 2 columns"),
+        ({"x": torch.zeros(bare.num_nodes, 3, dtype=torch.long)}, "categories in 3 columns"),
+    ):
+        with pytest.raises(ValueError, match=f"x: expected categories in 1 columns, as small has, got {came}"):
+            predict_graphs(trained, replace(bare, nodes=nodes), "cpu")
 
 
 def test_data_of_pyg_are_graphs_too(tmp_path: Path) -> None:
@@ -106,14 +116,35 @@ def test_data_of_pyg_are_graphs_too(tmp_path: Path) -> None:
     trained = load_trained(tmp_path / "seed-0", benchmark)
     said, _ = predict_part(trained, "train", "cpu")
     torch.testing.assert_close(predict_graphs(trained, given, "cpu")[benchmark.graphs.graphs["split"] == 0], said)
+    with pytest.raises(ValueError, match="graph 0: expected one graph, got a Batch of 5"):
+        predict_graphs(trained, DataLoader(given, batch_size=5), "cpu")
 
 
 def test_bonds_that_a_network_reads_must_be_there(tmp_path: Path) -> None:
     benchmark = make_benchmark()
     train(make_experiment(network={"message": "complex", "edge_dim": 4}), benchmark, [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", benchmark)
-    with pytest.raises(ValueError, match="edge_attr: expected features as small has them, got none"):
+    with pytest.raises(ValueError, match="edge_attr: expected categories in 1 columns, as small has, got nothing"):
         predict_graphs(trained, replace(benchmark.graphs, edges={}), "cpu")
+
+
+def test_kinds_of_edges_are_those_of_the_training(tmp_path: Path) -> None:
+    """Edges are numbered by how frequent their kinds are among the training graphs, and the weights follow that."""
+    known = make_benchmark()
+    split = known.graphs.graphs["split"]
+    other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
+    experiment = make_experiment(data={"rings": [3, 5]}, network={"message": "complex", "edge_dim": 4})
+    train(experiment, with_structure(known, 0, (3, 5)), [0], tmp_path, "cpu")
+    with pytest.raises(ValueError, match=r"trained with, got others, their (structure|edge_encoder)\.\w+ differs"):
+        load_trained(tmp_path / "seed-0", with_structure(other, 0, (3, 5)))
+
+
+def test_a_part_of_the_training_graphs_is_scored_alone(tmp_path: Path) -> None:
+    experiment, benchmark = make_experiment(data={"train_fraction": 0.5}), make_benchmark()
+    (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
+    said, truth = predict_part(load_trained(tmp_path / "seed-0", benchmark), "train", "cpu")
+    assert len(said) == 12
+    assert float((said - truth).abs().mean()) == pytest.approx(result.metrics["train"]["mae"], abs=1e-6)
 
 
 def test_graphs_are_loaded_from_where_they_were(tmp_path: Path) -> None:
@@ -129,8 +160,12 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"expected the folder of a finished seed.*model\.safetensors"):
         load_trained(tmp_path)
     train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu")
-    with pytest.raises(ValueError, match="expected weights for the graphs of"):
+    with pytest.raises(ValueError, match="expected the graphs of zinc that it was trained with, got others"):
         load_trained(tmp_path / "seed-0", make_benchmark("classification"))
+    with pytest.raises(ValueError, match="expected graphs with random_walk 0"):
+        load_trained(tmp_path / "seed-0", with_structure(make_benchmark(), 2))
+    with pytest.raises(TypeError, match=r"data: expected a place, or a Benchmark .*, got PackedGraphs"):
+        load_trained(tmp_path / "seed-0", make_benchmark().graphs)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="part: expected"):
         predict_part(load_trained(tmp_path / "seed-0", make_benchmark()), "validation", "cpu")
     with pytest.raises(FileNotFoundError, match="zinc: expected one of"):

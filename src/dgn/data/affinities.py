@@ -43,7 +43,10 @@ def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
 
 
 def add_affinities(graphs: PackedGraphs, affinities: Affinities) -> PackedGraphs:
-    """Other graphs with the affinities that those of a benchmark have; graphs that have them stay as they are."""
+    """Other graphs with the affinities that those of a benchmark have.
+
+    Graphs whose edges have as many columns as with affinities are taken to have them, and stay as they are.
+    """
     given = graphs.edges.get("edge_attr")
     if given is not None and as_columns(given).size(1) == len(affinities.scale):
         return graphs

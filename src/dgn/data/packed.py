@@ -172,6 +172,11 @@ class PackedGraphs:
         """
         given = list(dataset)
         for number, data in enumerate(given):
+            if getattr(data, "ptr", None) is not None:
+                raise ValueError(
+                    f"graph {number}: expected one graph, got a Batch of {data.num_graphs}; give the dataset "
+                    "instead of its loader, or batch.to_data_list()"
+                )
             if getattr(data, "edge_index", None) is None:
                 raise ValueError(
                     f"graph {number}: expected a PyG Data with edge_index, got {type(data).__name__} without; give a "

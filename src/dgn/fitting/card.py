@@ -48,7 +48,7 @@ LIMITS = (
 
 
 def seen_words(model: Model) -> str:
-    """What of a molecule the networks see; those for rare classes read no features of bonds."""
+    """What of a molecule the networks see; those for rare classes of large tables read no features of bonds."""
     seen = "atoms, bonds and stereo marks"
     if model.experiment.network.edge_dim is None:
         seen = "atoms, R and S, and which atoms are joined, not the kinds of bonds, nor cis and trans"

@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from dgn.data.affinities import add_affinities
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmarks import Benchmark, with_fraction
 from dgn.data.directions import add_directions
 from dgn.data.own import with_columns
 from dgn.data.packed import PackedGraphs
 from dgn.data.structure import add_structure
 from dgn.data.structure_field import with_structure_field
 from dgn.graph.checks import check_option
+from dgn.graph.columns import as_columns
 from dgn.nn import DGN
 from dgn.training.ask import ask
 from dgn.training.build import build_network
@@ -22,9 +24,10 @@ from dgn.training.checkpoint import load_checkpoint
 from dgn.training.devices import choose_device, matrix_precision
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.load import load_graphs
-from dgn.training.material import SPLITS, first_directions
+from dgn.training.material import SPLITS, check_structure, first_directions
 
 MODEL = "model.safetensors"
+OF_GRAPHS = ("structure.", "edge_encoder.")  # buffers that training graphs decide: scales, and kinds of edges
 
 
 class Trained(NamedTuple):
@@ -63,15 +66,30 @@ def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None)
     experiment = read_experiment(about["experiment"])
     if isinstance(data, str | Path):
         experiment = replace(experiment, data=replace(experiment.data, path=str(data)))
+    elif not isinstance(data, Benchmark | None):
+        raise TypeError(
+            f"data: expected a place, or a Benchmark such as dgn.data.own_benchmark gives, got {type(data).__name__}; "
+            "leave it out to load the graphs from where they were"
+        )
     benchmark = data if isinstance(data, Benchmark) else load_graphs(experiment)
+    benchmark = with_fraction(benchmark, experiment.data.train_fraction)
+    check_structure(experiment, benchmark)
     network = build_network(experiment.network, benchmark, about["delta"])
+    changed = [
+        name
+        for name, value in network.named_buffers()
+        if name.startswith(OF_GRAPHS) and name in weights and not _same(value, weights[name])
+    ]
+    problem = f"their {changed[0]} differs" if changed else ""
     try:
         network.load_state_dict(weights)
-    except RuntimeError as problem:
+    except RuntimeError as told:
+        problem = str(told)
+    if problem:
         raise ValueError(
-            f"{path}: expected weights for the graphs of {experiment.data.dataset}, got others; name the data it was "
-            f"trained with. {problem}"
-        ) from problem
+            f"{path}: expected the graphs of {experiment.data.dataset} that it was trained with, got others, "
+            f"{problem}; name the place of the right ones"
+        )
     return Trained(experiment, network.eval(), benchmark, about["metrics"])
 
 
@@ -90,28 +108,30 @@ def predict_part(trained: Trained, part: str, device: str = "auto") -> Predicted
 def predict_graphs(trained: Trained, graphs: PackedGraphs | Iterable[Any], device: str = "auto") -> Tensor:
     """What a network says of other graphs, packed or PyG's ``Data``, a row for each graph or node: [R, T].
 
-    They have features as the graphs have that it was trained with; directions, structural numbers and affinities are
-    added.
+    They have features as the graphs have that it was trained with, and a field where those came with one; eigenvectors,
+    structural numbers and affinities are added.
     """
     packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
+    if not len(packed):
+        return torch.zeros(0, trained.benchmark.targets)
     chosen, settings = choose_device(device), trained.experiment.network
     trained.network.to(chosen)
+    packed = complete(trained, packed)
+    _check_features(trained, packed)
     with matrix_precision(trained.experiment.training.precision):
-        return ask([trained.network], settings, trained.benchmark.targets, complete(trained, packed), chosen)[0]
+        return ask([trained.network], settings, trained.benchmark.targets, packed, chosen)[0]
 
 
 def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
     """Graphs with all values that a network reads, added as in training where they are missing."""
     known, data, wanted = trained.benchmark, trained.experiment.data, trained.experiment.num_directions
-    reads_edges = known.edge_sizes is not None and trained.experiment.network.edge_dim is not None
-    for name, values, is_read in (("x", graphs.nodes, True), ("edge_attr", graphs.edges, reads_edges)):
-        if is_read and name not in values:
-            raise ValueError(f"{name}: expected features as {known.name} has them, got none; give every graph some")
     graphs = with_columns(graphs)
     if known.structure is not None and "structure" not in graphs.nodes:
         graphs = add_structure(graphs, known.structure)
     if known.affinities is not None:
         graphs = add_affinities(graphs, known.affinities)
+    if wanted and data.field != "eigenvectors":
+        return with_structure_field(replace(known, graphs=graphs), data.field, wanted).graphs
     given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
     if given >= wanted:
         return graphs if given == wanted or known.coordinates else first_directions(graphs, wanted)
@@ -120,6 +140,23 @@ def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
             f"field: expected {wanted} directions of each edge, as {known.name} has, got {given}; add them with "
             "dgn.transforms.AddCoordinates, or as they were made for training"
         )
-    if data.field == "eigenvectors":
-        return add_directions(graphs, wanted, data.normalization)
-    return with_structure_field(replace(known, graphs=graphs), data.field, wanted).graphs
+    return add_directions(graphs, wanted, data.normalization)
+
+
+def _check_features(trained: Trained, graphs: PackedGraphs) -> None:
+    """Nodes, and edges where they are read, have as many columns as in training, of categories or of numbers."""
+    known = trained.benchmark
+    edges = [("edge_attr", graphs.edges, known.graphs.edges)] if trained.experiment.network.edge_dim else []
+    for name, here, there in (("x", graphs.nodes, known.graphs.nodes), *edges):
+        wanted, given = _describe(there[name]), _describe(here[name]) if name in here else "nothing"
+        if given != wanted:
+            raise ValueError(f"{name}: expected {wanted}, as {known.name} has, got {given}; give features as there")
+
+
+def _describe(values: Tensor) -> str:
+    kind = "numbers" if values.is_floating_point() else "categories"
+    return f"{kind} in {as_columns(values).size(1)} columns"
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other)
