@@ -28,7 +28,7 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         "## Data",
         "\n".join(f"- {line}" for line in data_words(facts)),
         "## Network",
-        f"{len(model.weights)} networks of {facts['parameters']:,} parameters; aggregators "
+        f"Members: {len(model.weights)}, of {facts['parameters']:,} parameters each; aggregators "
         f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
         f"{facts['members'][0]['device'].removesuffix(', 1 threads')}. {search_words(model)}Everything else is in "
         "`model.json`.",
