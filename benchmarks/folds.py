@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import yaml
 from contenders import read_prepared
+from molecules import PREPARED
 
 from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
@@ -33,7 +34,7 @@ from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.loop import train
 from dgn.training.run import EpochReport
 
-PREPARED, TASK = "table.csv", "multi-label"
+TASK = "multi-label"
 SHARE, LARGEST = 0.2, 0.02  # of the molecules: those that validate, and scaffolds that never do
 SCORES = ("roc-auc", "average-precision")
 

@@ -9,8 +9,6 @@ bridged: such molecules are few, and far off.
 import argparse
 from pathlib import Path
 
-import torch
-
 from dgn.structure import ring_counts
 from dgn.training.material import SPLITS
 from dgn.training.trained import load_trained, predict_part
@@ -33,15 +31,13 @@ def main() -> None:
     numbers = (graphs.graphs["split"] == SPLITS.index(asked.part)).nonzero()[:, 0]
     print(f"{asked.part}: mean absolute error {errors.mean():.4f} over {len(errors)} graphs")
     print(f"{'without':<8} {'error of all others':<20} graph   truth    said  rings of size")
-    largest = errors.sort(descending=True).indices[: asked.count].tolist()
-    for place, row in enumerate(largest, start=1):
-        others = torch.ones(len(errors), dtype=torch.bool)
-        others[largest[:place]] = False
+    largest = errors.sort(descending=True)
+    for place, row in enumerate(largest.indices[: asked.count].tolist(), start=1):
         number = int(numbers[row])
         found = ring_counts(graphs[number].edge_index, SIZES, graphs[number].num_nodes).nodes.sum(dim=0).tolist()
         rings = {size: int(count) // size for size, count in zip(SIZES, found, strict=True) if count}
         print(
-            f"{place:<8} {errors[others].mean():<20.4f} {number:<6} {truth[row]:7.2f} {said[row]:7.2f}  "
+            f"{place:<8} {largest.values[place:].mean():<20.4f} {number:<6} {truth[row]:7.2f} {said[row]:7.2f}  "
             + ", ".join(f"{size}: {count}" for size, count in rings.items())
         )
 

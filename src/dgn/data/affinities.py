@@ -8,6 +8,7 @@ from torch import Tensor
 from dgn.data.benchmarks import Benchmark
 from dgn.data.chunks import by_chunks
 from dgn.data.packed import PackedGraphs
+from dgn.data.structure import with_edge_numbers
 from dgn.graph.columns import as_columns
 from dgn.structure import Affinities, edge_affinities
 
@@ -39,7 +40,7 @@ def with_affinities(benchmark: Benchmark, steps: int) -> Benchmark:
     values, training = affinities_of(graphs, steps), graphs.graphs["split"] == 0  # others decide nothing
     seen = values[training.repeat_interleave(graphs.edge_pointer.diff())]
     found = Affinities.find(seen, 0 if given is None else as_columns(given).size(1))
-    return replace(benchmark, graphs=_with_values(graphs, values), affinities=found)
+    return replace(benchmark, graphs=with_edge_numbers(graphs, values), affinities=found)
 
 
 def add_affinities(graphs: PackedGraphs, affinities: Affinities) -> PackedGraphs:
@@ -50,14 +51,7 @@ def add_affinities(graphs: PackedGraphs, affinities: Affinities) -> PackedGraphs
     given = graphs.edges.get("edge_attr")
     if given is not None and as_columns(given).size(1) == len(affinities.scale):
         return graphs
-    return _with_values(graphs, affinities_of(graphs, affinities.steps))
-
-
-def _with_values(graphs: PackedGraphs, values: Tensor) -> PackedGraphs:
-    """Graphs with numbers of edges behind those that they have."""
-    given = graphs.edges.get("edge_attr")
-    before = [] if given is None else [as_columns(given).float()]
-    return graphs.with_values(edges={"edge_attr": torch.cat([*before, values], dim=1)})
+    return with_edge_numbers(graphs, affinities_of(graphs, affinities.steps))
 
 
 def affinities_of(graphs: PackedGraphs, steps: int) -> Tensor:

@@ -76,7 +76,7 @@ def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
         return graphs
     if structure.kinds is not None:
         return graphs.with_values(edges={"edge_attr": structure.kinds.number(edge_attributes(given, counts))})
-    return graphs.with_values(edges={"edge_attr": _behind(given, counts)})
+    return with_edge_numbers(graphs, counts)
 
 
 def structural_numbers(
@@ -131,12 +131,14 @@ def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple
     """The graphs with edges of few kinds, or with counts behind their numbers."""
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
     if given is not None and benchmark.edge_sizes is None:
-        return graphs.with_values(edges={"edge_attr": _behind(given, counts)}), None
+        return with_edge_numbers(graphs, counts), None
     attributes = edge_attributes(given, counts)
     kinds = Kinds.find(attributes[training], benchmark.edge_sizes or ())
     return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds
 
 
-def _behind(given: Tensor | None, counts: Tensor) -> Tensor:
-    """Numbers of edges, and counts behind them: [E, F + S]."""
-    return torch.cat([*([] if given is None else [as_columns(given)]), counts.float()], dim=1)
+def with_edge_numbers(graphs: PackedGraphs, numbers: Tensor) -> PackedGraphs:
+    """Graphs with ``numbers`` [E, S] of edges behind those that they have."""
+    given = graphs.edges.get("edge_attr")
+    before = [] if given is None else [as_columns(given).float()]
+    return graphs.with_values(edges={"edge_attr": torch.cat([*before, numbers.float()], dim=1)})

@@ -10,7 +10,7 @@ from torch import Tensor
 from dgn.data.benchmarks import ATOMS, BONDS, Benchmark
 from dgn.data.packed import PackedGraphs
 from dgn.fitting.columns import Task
-from dgn.training.checkpoint import load_checkpoint
+from dgn.training.checkpoint import MODEL, load_checkpoint
 from dgn.training.experiment import Experiment
 from dgn.training.loop import train
 from dgn.training.run import EpochReport, RunResult
@@ -35,7 +35,7 @@ def train_ensemble(
     """Train one member for each seed of the experiment; those that are finished in the folder are read."""
     seeds = experiment.training.seeds
     results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
-    loaded = [load_checkpoint(folder / f"seed-{seed}" / "model.safetensors") for seed in seeds]
+    loaded = [load_checkpoint(folder / f"seed-{seed}" / MODEL) for seed in seeds]
     return Trained([tensors for tensors, _ in loaded], float(loaded[0][1]["delta"]), results)
 
 

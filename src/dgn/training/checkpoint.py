@@ -11,6 +11,7 @@ from torch import Tensor
 from dgn.data.files import digest, save_whole
 
 FORMAT = "dgn checkpoint 2"
+MODEL = "model.safetensors"  # what a finished seed leaves in its folder
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import dgn
 from dgn.training.build import count_parameters
-from dgn.training.checkpoint import load_checkpoint, save_checkpoint
+from dgn.training.checkpoint import MODEL, load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError
 from dgn.training.evaluate import Scores, Split
 from dgn.training.experiment import Experiment, read_experiment
@@ -112,7 +112,7 @@ class Run:
         if self.checkpoint is not None and self.member.fabric.is_global_zero:
             about = {"experiment": self.experiment.to_dict(), "seed": self.member.seed, "metrics": found}
             about["delta"] = self.member.network.delta
-            save_checkpoint(self.checkpoint.with_name("model.safetensors"), self.member.network.state_dict(), about)
+            save_checkpoint(self.checkpoint.with_name(MODEL), self.member.network.state_dict(), about)
         return RunResult(
             self.member.seed, count_parameters(self.member.network), schedule.epoch, self.steps, self.seconds,
             schedule.stopped, found, self.history, ", then ".join(self.devices),

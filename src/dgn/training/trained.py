@@ -20,13 +20,12 @@ from dgn.graph.columns import as_columns
 from dgn.nn import DGN
 from dgn.training.ask import ask
 from dgn.training.build import build_network
-from dgn.training.checkpoint import load_checkpoint
+from dgn.training.checkpoint import MODEL, load_checkpoint
 from dgn.training.devices import choose_device, matrix_precision
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.material import SPLITS, check_structure, first_directions
 
-MODEL = "model.safetensors"
 OF_GRAPHS = ("structure.", "edge_encoder.")  # buffers that training graphs decide: scales, and kinds of edges
 
 
