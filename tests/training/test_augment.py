@@ -11,7 +11,7 @@ from dgn.data.coordinates import add_coordinates
 from dgn.data.store import Store
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
-from dgn.training.augment import augment, changes_field, is_active
+from dgn.training.augment import augment, changes_field, is_active, mirrored
 from dgn.training.material import prepare
 from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
@@ -193,6 +193,27 @@ def test_mirrored_twice_is_as_it_was(pictures):
     torch.testing.assert_close(seen(again, mirror=True).nodes["x"], pictures.nodes["x"])
 
 
+def test_a_square_is_hidden(pictures):
+    found, batch = seen(pictures, hide=0.4), pictures.graph.batch
+    x, now = pictures.nodes["x"], found.nodes["x"]
+    assert torch.equal(now[:, 1:], x[:, 1:])  # coordinates stay
+    assert found.weights is pictures.weights
+    for g in range(40):
+        old, new = x[batch == g], now[batch == g]
+        hidden = old[:, 0] != new[:, 0]
+        torch.testing.assert_close(new[hidden, 0], old[:, 0].mean().expand(int(hidden.sum())))
+        width = old[:, 1:].amax(dim=0) - old[:, 1:].amin(dim=0)
+        near = ((old[:, None, 1:] - old[None, :, 1:]).abs() <= 0.2 * width).all(dim=2)
+        assert len(old) == 1 or (near == hidden).all(dim=1).any()  # a square around one of the nodes
+
+
+def test_mirrored_graphs_are_hidden_in_part_as_well(pictures):
+    found, mirrored = seen(pictures, mirror=True, hide=0.4), seen(pictures, mirror=True)
+    assert torch.equal(found.nodes["x"][:, 1:], mirrored.nodes["x"][:, 1:])
+    share = (found.nodes["x"][:, 0] != mirrored.nodes["x"][:, 0]).float().mean()
+    assert 0.02 < share < 0.5
+
+
 def test_a_shift_is_one_for_a_graph(pictures):
     found, batch = seen(pictures, shift=0.5), pictures.graph.batch
     moved = found.nodes["x"] - pictures.nodes["x"]
@@ -212,6 +233,16 @@ def test_eigenvectors_have_no_left_and_right():
         prepare(experiment, make_benchmark(), torch.device("cpu"))
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("augmentation.hide", {"augmentation": {"hide": 0.3}}), ("network.mirrored", {"network": {"mirrored": True}})],
+)
+def test_hiding_and_mirror_images_need_places(name, settings):
+    experiment = make_experiment(data={"directions": 2}, **settings)
+    with pytest.raises(ValueError, match=rf"{name}: expected coordinates, got eigenvectors"):
+        prepare(experiment, make_benchmark(), torch.device("cpu"))
+
+
 def test_structural_numbers_have_no_left_and_right():
     data = {"random_walk": 4, "field": "random_walk", "directions": 2}
     experiment = make_experiment(data=data, augmentation={"mirror": True})
@@ -224,7 +255,7 @@ def test_what_is_active():
     assert not is_active(AugmentationSettings())
     assert all(is_active(AugmentationSettings(**{name: value})) for name, value in EVERYTHING.items())
     assert is_active(AugmentationSettings(shift=0.1))
-    assert not changes_field(AugmentationSettings(shift=0.1))
+    assert not changes_field(AugmentationSettings(shift=0.1, hide=0.1))
     assert changes_field(AugmentationSettings(mirror=True))
 
 
@@ -236,3 +267,13 @@ def test_scores_are_those_of_the_plain_field():
     for name in ("train", "val", "test"):
         for one, other in zip(plain.splits[name].batches, changed.splits[name].batches, strict=True):
             assert torch.equal(one.weights.edge, other.weights.edge)
+
+
+def test_the_mirror_image_of_all_graphs(pictures):
+    once = mirrored(AS_IT_IS, pictures)
+    drawn = seen(pictures, mirror=True)
+    changed = (drawn.nodes["x"] != pictures.nodes["x"]).any(dim=1)
+    assert changed.any()
+    assert torch.equal(once.nodes["x"][changed], drawn.nodes["x"][changed])
+    once.edges = {"field": once.weights}
+    torch.testing.assert_close(mirrored(AS_IT_IS, once).nodes["x"], pictures.nodes["x"])

@@ -21,19 +21,22 @@ def is_active(settings: AugmentationSettings) -> bool:
 
 def changes_field(settings: AugmentationSettings) -> bool:
     """Whether the field is not the same in each epoch."""
-    return replace(settings, shift=0.0) != AugmentationSettings()
+    return replace(settings, shift=0.0, hide=0.0) != AugmentationSettings()
 
 
 def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Store:
     """All graphs as they are seen in one epoch of training; every graph draws for itself.
 
-    Graphs are mirrored and their inputs shifted; then the field is taken in another basis of each repeated eigenspace,
-    reflected, rotated, distorted, and directions are left out, in this order. The same state of the generator gives the
-    same graphs, whatever the batches are.
+    Graphs are mirrored, parts of them hidden and their inputs shifted; then the field is taken in another basis of each
+    repeated eigenspace, reflected, rotated, distorted, and directions are left out, in this order. The same state of
+    the generator gives the same graphs, whatever the batches are.
     """
     nodes, field = dict[str, Tensor](), store.edges.get("field")
     if settings.mirror:
-        nodes, field = _mirror(store, generator)
+        draw = torch.rand(store.graph.num_graphs, 1, generator=generator, device=store.device)
+        nodes, field = _mirror(store, draw < 0.5)
+    if settings.hide:
+        nodes["x"] = _hide(nodes.get("x", store.nodes["x"]), store, settings.hide, generator)
     if settings.shift:
         nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store.graph, settings.shift, generator)
     if not changes_field(settings):
@@ -41,6 +44,13 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     assert field is not None
     field = _change(field, store, settings, generator)
     return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
+
+
+def mirrored(plan: Plan, store: Store) -> Store:
+    """All graphs mirrored along their last coordinate."""
+    every = torch.ones(store.graph.num_graphs, 1, dtype=torch.bool, device=store.device)
+    nodes, field = _mirror(store, every)
+    return store.replaced(plan.compute_weights(field, store.graph), nodes)  # coordinates have no gaps
 
 
 def _change(field: Tensor, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Tensor:
@@ -70,14 +80,13 @@ def _change(field: Tensor, store: Store, settings: AugmentationSettings, generat
     return field
 
 
-def _mirror(store: Store, generator: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
-    """Every other graph mirrored along its last coordinate: inputs that are this coordinate, and the field along it.
+def _mirror(store: Store, heads: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    """Some graphs mirrored along their last coordinate: inputs that are this coordinate, and the field along it.
 
     A coordinate stays between the smallest and the largest of its graph.
     """
     graph, potential, x = store.graph, store.nodes["potential"], store.nodes["x"]
     assert graph.batch is not None
-    heads = torch.rand(graph.num_graphs, 1, generator=generator, device=x.device) < 0.5
     last = potential[:, -1:]
     index, room = graph.batch[:, None], last.new_empty(graph.num_graphs, 1)
     ends = [room.scatter_reduce(0, index, last, reduce=how, include_self=False) for how in ("amin", "amax")]
@@ -88,6 +97,24 @@ def _mirror(store: Store, generator: torch.Generator) -> tuple[dict[str, Tensor]
     if x.is_floating_point():
         nodes["x"] = torch.where((x == last).all(dim=0), mirrored, x)
     return nodes, field
+
+
+def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> Tensor:
+    """In a square around a node of each graph, inputs that are no coordinates become the mean of the graph.
+
+    A square of side 1 is as wide as the coordinates of its graph reach.
+    """
+    graph, place = store.graph, store.nodes["potential"]
+    assert graph.batch is not None
+    count = store.node_count.to(x.device)
+    draw = torch.rand(graph.num_graphs, generator=generator, device=x.device)
+    middle = (count.cumsum(0) - count + (draw * count).long()).clamp(max=len(x) - 1)
+    index, room = graph.batch[:, None].expand_as(place), place.new_empty(graph.num_graphs, place.size(1))
+    least, most = (room.scatter_reduce(0, index, place, reduce=how, include_self=False) for how in ("amin", "amax"))
+    near = (place - place[middle][graph.batch]).abs() <= side / 2 * (most - least)[graph.batch]
+    mean = torch.zeros_like(x[: graph.num_graphs]).index_add_(0, graph.batch, x) / count[:, None].clamp(min=1)
+    is_place = (store.nodes["x"][:, :, None] == place[:, None]).all(dim=0).any(dim=1)
+    return torch.where(near.all(dim=1, keepdim=True) & ~is_place, mean[graph.batch], x)
 
 
 def _shift(x: Tensor, graph: Graph, strength: float, generator: torch.Generator) -> Tensor:

@@ -43,13 +43,20 @@ def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
 class Split:
     """Batches of a split that never change, and room on a device for what a network says of them.
 
-    Batches that do not fit the device stay where they are, and come to it one by one.
+    Batches that do not fit the device stay where they are, and come to it one by one. With ``mirrored``, the same
+    graphs seen otherwise, predictions are means over both.
     """
 
     def __init__(
-        self, batches: Batches, objective: Objective, targets: int, device: torch.device | str | None = None
+        self,
+        batches: Batches,
+        objective: Objective,
+        targets: int,
+        device: torch.device | str | None = None,
+        mirrored: Batches | None = None,
     ) -> None:
         self.batches, self.objective = batches, objective
+        self.words = batches.words if mirrored is None else torch.cat([batches.words, mirrored.words], dim=1)
         place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in batches]
         real = torch.cat([real for _, real in every]) > 0
@@ -68,10 +75,13 @@ class Split:
 
     @torch.no_grad()
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
-        """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
-        batch = self.batches.read(row.to(self.prediction.device))
-        prediction = predict(network, batch)
+        """Predict for the batch in a row of :attr:`words`; ``counter`` [1] says which it is."""
+        sides = torch.split(row.to(self.prediction.device), self.batches.words.size(1))
+        batch = self.batches.read(sides[0])
         target, real = target_of(batch)
+        prediction = predict(network, batch)
+        if len(sides) > 1:
+            prediction = (prediction + predict(network, self.batches.read(sides[1]))) / 2
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 

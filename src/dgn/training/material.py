@@ -13,7 +13,7 @@ from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
-from dgn.training.augment import changes_field
+from dgn.training.augment import changes_field, mirrored
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split
 from dgn.training.experiment import Experiment
@@ -52,16 +52,12 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    if experiment.augmentation.mirror and not (benchmark.coordinates and benchmark.field == "eigenvectors"):
-        raise ValueError(
-            f"augmentation.mirror: expected coordinates, got {benchmark.field}, which have no left and right; leave it "
-            "out, or set augmentation.reflection where the directions are eigenvectors"
-        )
-    potential = network.positional or network.readout == "directional" or experiment.augmentation.mirror
+    potential = network.positional or network.readout == "directional" or _needs_coordinates(experiment, benchmark)
     if potential and "potential" not in graphs.nodes:
         raise ValueError(
-            "potential: expected numbers of nodes for network.positional, the directional readout or "
-            "augmentation.mirror, got graphs with a field alone; give them a potential too, as AddCoordinates does"
+            "potential: expected numbers of nodes for network.positional, network.mirrored, the directional readout, "
+            "augmentation.mirror or hide, got graphs with a field alone; give them a potential too, as AddCoordinates "
+            "does"
         )
     names = {
         "nodes": [
@@ -81,6 +77,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
+    other_side = mirrored(plan, store) if network.mirrored else None
     if not changes_field(experiment.augmentation):
         store.edges.pop("field", None)
         store.nodes.pop("gap", None)
@@ -92,10 +89,11 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
-        batches = store.gather(cuts, store.needs(cuts)._replace(padded=True))
+        room = store.needs(cuts)._replace(padded=True)
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
-        splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
+        batches = [each.gather(cuts, room).to(place) for each in (store, other_side) if each is not None]
+        splits[name] = Split(batches[0], objective, benchmark.targets, device, *batches[1:])
         _check_targets(splits[name], name)
     return Material(store, numbers[0], splits, trained_for, delta)
 
@@ -122,6 +120,24 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
             f"data.field: expected graphs with directions from {experiment.data.field}, got some from "
             f"{benchmark.field}; load them with load_graphs"
         )
+
+
+def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
+    """Whether something reads coordinates, which the graphs then have."""
+    augmentation = experiment.augmentation
+    reads = {
+        "augmentation.mirror": augmentation.mirror,
+        "network.mirrored": experiment.network.mirrored,
+        "augmentation.hide": augmentation.hide > 0,
+    }
+    has_them = benchmark.coordinates and benchmark.field == "eigenvectors"
+    for name, is_read in reads.items():
+        if is_read and not has_them:
+            raise ValueError(
+                f"{name}: expected coordinates, got {benchmark.field}, which have no left and right; leave it out, or "
+                "set augmentation.reflection where the directions are eigenvectors"
+            )
+    return any(reads.values())
 
 
 def _check_readout(readout: str, benchmark: Benchmark) -> None:
