@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dgn.search.ablation import ablations, to_short_yaml, without_directions
+from dgn.search.ablation import ablations, to_short_yaml, with_directions, without_directions
 from dgn.search.width import size
 from dgn.training.experiment import experiment_names, load_experiment
 from dgn.training.settings import AugmentationSettings
@@ -38,17 +38,19 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
     widths = {"network.hidden", "network.edge_dim"}
     parts = {
         "no-directions": {"network.aggregators", "network.learned_directions", "augmentation.drop", *widths},
+        "with-directions": {"network.aggregators"},
         "no-averaging": {"training.averaging"},
         "no-feed-forward": {"network.feed_forward", "network.inner_dropout", *widths},
         "no-gate": {"network.gate", *widths},
         "no-edge-updates": {"network.edge_updates", *widths},
-        "no-augmentation": {"augmentation.mirror"},
+        "no-augmentation": {"augmentation.mirror", "augmentation.hide", "augmentation.shift"},
         "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", "data.edge_walk", *widths},
     }
     edges = ["network.message=complex", "network.edge_dim=12", "network.gate=true", "network.edge_updates=true"]
-    more = ["network.learned_directions=1", "training.averaging=0.9"]
+    has_them = load_experiment(name).network.num_directions > 0
+    more = [*(["network.learned_directions=1"] if has_them else []), "training.averaging=0.9"]
     plus = load_experiment(name, more if name == "pattern/plus" else [*edges, *more])
-    assert {"no-directions", "no-averaging"} < set(ablations(plus))
+    assert {"no-directions" if has_them else "with-directions", "no-averaging"} < set(ablations(plus))
     for missing, each in ablations(plus).items():
         assert 0 < len(set(each.differences(plus)) & parts[missing]) == len(each.differences(plus))
         assert each.training.seeds == plus.training.seeds
@@ -69,9 +71,17 @@ def test_without_directions_no_field_is_left() -> None:
     assert not blind.augmentation.drop
 
 
+def test_without_directions_to_leave_out_there_is_one_to_add() -> None:
+    blind = load_experiment("zinc/plus", ["network.aggregators=[sum, mean, min]"])
+    assert "no-directions" not in ablations(blind)
+    assert ablations(blind)["with-directions"].network.aggregators == ("sum", "mean", "dx1")
+    learned = load_experiment("zinc/plus", ["network.aggregators=[sum, dx1]", "network.learned_directions=1"])
+    assert with_directions(learned) is learned
+
+
 def test_without_directions_inputs_are_augmented_as_before() -> None:
     blind = without_directions(load_experiment("cifar10/plus", ["augmentation.shift=0.1", "augmentation.rotation=10"]))
-    assert blind.augmentation == AugmentationSettings(mirror=True, shift=0.1)
+    assert blind.augmentation == AugmentationSettings(mirror=True, hide=0.3, shift=0.1)
 
 
 def test_more_directions_than_there_are_isotropic_aggregators_are_refused() -> None:

@@ -59,11 +59,11 @@ def beyond_table(chosen: Sequence[Experiment], results: Results) -> Table:
     """What was run of one dataset, whole networks before what they are without a part, below what was published."""
     rows: list[tuple[str, ...]] = []
     for cell in chosen:
-        name, _, part = cell.name.partition("-ablation/no-")
+        name, _, part = cell.name.partition("-ablation/")
         if not part:
-            rows += _published(cell)
+            rows += [row for row in _published(cell) if row not in rows]
         if cell.name in results:
-            rows.append(_row(f"without {part.replace('-', ' ')}" if part else name, results[cell.name]))
+            rows.append(_row(part.replace("no-", "without ").replace("-", " ") or name, results[cell.name]))
     header = ("run", f"test {main_metric(chosen[0])}", "validation", "parameters", "seeds")
     return Table(f"Beyond the paper: {chosen[0].data.dataset}", header, tuple(rows))
 
@@ -99,8 +99,11 @@ def draw_beyond(results: Results, path: Path) -> bool:
         axes.plot(peer.parameters, peer.score, "o", color=INK, markersize=4)
         axes.annotate(peer.name, (peer.parameters, peer.score), (6, -3), textcoords="offset points", color=INK, size=8)
     for number, cell in enumerate(bases):
-        _point(axes, results[cell.name], "ours", OURS, number)
-        _point(axes, results.get(f"{cell.name}-ablation/no-directions", ()), "ours without directions", BLIND, number)
+        has_them = cell.network.num_directions > 0
+        other = results.get(f"{cell.name}-ablation/{'no' if has_them else 'with'}-directions", ())
+        both = (results[cell.name], other) if has_them else (other, results[cell.name])
+        _point(axes, both[0], "ours with directions", OURS, number)
+        _point(axes, both[1], "ours without", BLIND, number)
     axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="test MAE on ZINC", xlim=(7e4, 1e6))
     axes.set_xticks([1e5, 2e5, 5e5, 1e6], ["100k", "200k", "500k", "1M"])
     axes.set_yticks([0.05, 0.1, 0.2, 0.3], ["0.05", "0.1", "0.2", "0.3"])

@@ -18,7 +18,8 @@ EDGE_ROOM = 5  # channels of edges by which an ablation may differ
 def ablations(experiment: Experiment) -> dict[str, Experiment]:
     """An experiment without each of the parts that it has, by the name of what is missing.
 
-    Directional aggregators make room for as many isotropic ones. Where parameters went with a part, wider layers take
+    Directional aggregators make room for as many isotropic ones; where there are none, the last aggregator makes room
+    for a derivative. Where parameters went with a part, wider layers take
     its place; features of edges, a few channels more or less, even out what a whole channel of all layers is too much.
 
     >>> from dgn.training.experiment import load_experiment
@@ -31,6 +32,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
     network, training = experiment.network, experiment.training
     changed = {
         "no-directions": without_directions(experiment),
+        "with-directions": with_directions(experiment),
         "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
         "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0, inner_dropout=None)),
         "no-gate": replace(experiment, network=replace(network, gate=False)),
@@ -68,8 +70,16 @@ def without_directions(experiment: Experiment) -> Experiment:
         experiment,
         data=replace(experiment.data, directions=None, field="eigenvectors"),
         network=replace(network, aggregators=names, positional=0, learned_directions=0),
-        augmentation=AugmentationSettings(mirror=inputs.mirror, shift=inputs.shift),
+        augmentation=AugmentationSettings(mirror=inputs.mirror, hide=inputs.hide, shift=inputs.shift),
     )
+
+
+def with_directions(experiment: Experiment) -> Experiment:
+    """An experiment without directions with a derivative in the place of its last aggregator; others as they are."""
+    network = experiment.network
+    if network.given_plan.num_directions or network.learned_directions:
+        return experiment
+    return replace(experiment, network=replace(network, aggregators=(*network.aggregators[:-1], "dx1")))
 
 
 def _as_large(experiment: Experiment, parameters: int) -> Experiment:
