@@ -1,14 +1,16 @@
 """Choose among settings by validation, then train the choice with fresh seeds, with and without directions.
 
-    python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--parallel 1]
+    python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--folds FOLDER ...]
 
 The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
 the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those
 that all share and their own. ``leave_out: 5`` compares mean absolute errors without the five largest of each seed,
-where a few graphs would decide (``benchmarks/largest_errors.py``). One at a time (the default) is fastest where a
-network fills the GPU.
+where a few graphs would decide (``benchmarks/largest_errors.py``). ``--folds`` names folders of the same graphs with
+other parts (``benchmarks/molhiv_folds.py``): candidates are compared by their mean over these, and the choice is
+trained on ``--data``. ``--parallel 1``, one at a time, is fastest where a network fills the GPU.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each, ``NAME.yaml`` with the
-choice, and its runs ``NAME`` and ``NAME-ablation/no-directions``; what is there already is not trained again.
+choice, and its runs ``NAME`` and ``NAME-ablation/no-directions`` (``with-directions`` if it has none); what is there
+already is not trained again.
 Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
 row of a table of its runs; a run of its own is named by its file alone.
 """
@@ -104,26 +106,40 @@ def train_all(
     return scores
 
 
+def compare(candidates: dict[str, Experiment], choices: dict[str, Any], asked: argparse.Namespace) -> dict[str, float]:
+    """Validation scores of the candidates that could be trained, more is better: means over the folds."""
+    found: dict[str, list[float]] = {name: [] for name in candidates}
+    folds = asked.folds or [asked.data]
+    for fold in folds:
+        place = asked.out / f"{choices['name']}-candidates" / (fold.name if asked.folds else "")
+        there = argparse.Namespace(**{**vars(asked), "data": fold})
+        experiments = {place / name: each for name, each in candidates.items()}
+        scores = train_all(experiments, "", choices["seeds"], there, ("train", "val"), choices.get("leave_out", 0))
+        for folder, score in scores.items():
+            found[folder.name].append(score)
+    return {name: fmean(scores) for name, scores in found.items() if len(scores) == len(folds)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("choices", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--folds", type=Path, nargs="*")
     parser.add_argument("--parallel", type=int, default=1)
     asked = parser.parse_args()
     choices = yaml.safe_load(asked.choices.read_text())
     name = choices["name"]
-    place = asked.out / f"{name}-candidates"
-    candidates = {place / candidate: each for candidate, each in make_candidates(choices).items()}
-    scores = train_all(candidates, "", choices["seeds"], asked, ("train", "val"), choices.get("leave_out", 0))
+    candidates = make_candidates(choices)
+    scores = compare(candidates, choices, asked)
     if not scores:
         sys.exit("no candidate could be trained; see why above")
     best = max(scores, key=lambda each: scores[each])
-    print(f"best by validation: {best.name}", flush=True)
+    print(f"best by validation: {best}", flush=True)
     chosen = candidates[best]
-    blind = {each.name: each for missing, each in ablations(chosen).items() if missing == "no-directions"}
-    finals = {asked.out / final: each for final, each in {name: chosen, **blind}.items()}
-    train_all(finals, best.name, choices["fresh_seeds"], asked, ("train", "val", "test"))
+    other = {each.name: each for missing, each in ablations(chosen).items() if missing.endswith("-directions")}
+    finals = {asked.out / final: each for final, each in {name: chosen, **other}.items()}
+    train_all(finals, best, choices["fresh_seeds"], asked, ("train", "val", "test"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""MolHIV with other training and validation molecules, to compare settings by more than 81 active ones.
+
+    python benchmarks/molhiv_folds.py FOLDER OUT [--folds 2]
+
+FOLDER has ``molhiv.npz`` and ``molhiv_smiles.csv.gz``. The official validation and test molecules are the only ones of
+their scaffold. So are many training molecules. These and the validation molecules are dealt out at random: in
+OUT/FOLD/molhiv.npz those of one fold validate, and all others teach. The test molecules stay what they are.
+"""
+
+import argparse
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dgn.data.parts import group, scaffold
+
+TRAIN, VALIDATION, TEST = 0, 1, 2
+
+
+def draw_parts(smiles: list[str], part: NDArray[np.uint8], folds: int) -> list[NDArray[np.uint8]]:
+    """For each fold the part of every molecule, 0 (training), 1 (validation) or 2 (test)."""
+    groups = group(map(scaffold, smiles)).values()
+    alone = [rows[0] for rows in groups if len(rows) == 1 and part[rows[0]] != TEST]
+    shuffled = np.random.default_rng(0).permutation(alone)
+    drawn = []
+    for fold in range(folds):
+        drawn.append(np.where(part == TEST, TEST, TRAIN).astype(np.uint8))
+        drawn[-1][shuffled[fold::folds]] = VALIDATION
+    return drawn
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--folds", type=int, default=2)
+    asked = parser.parse_args()
+    with gzip.open(asked.folder / "molhiv_smiles.csv.gz", "rt") as file:
+        smiles = [row["smiles"] for row in csv.DictReader(file)]
+    arrays = dict(np.load(asked.folder / "molhiv.npz"))
+    for fold, part in enumerate(draw_parts(smiles, arrays["split"], asked.folds)):
+        (asked.out / str(fold)).mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(asked.out / str(fold) / "molhiv.npz", **{**arrays, "split": part})
+        validating = part == VALIDATION
+        print(f"fold {fold}: {validating.sum():,} validate, {arrays['y'][validating].sum()} of them active")
+
+
+if __name__ == "__main__":
+    main()
