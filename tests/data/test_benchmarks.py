@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from dgn.data import downloads
 from dgn.data.benchmarks import TASKS, load_benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
-from dgn.data.places import make_once
+from dgn.data.places import find_source, make_once
 from dgn.training.objectives import make_objective
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -39,6 +39,15 @@ def test_a_path_is_a_file_or_its_folder_or_a_folder_of_folders(tmp_path: Path) -
     assert len({benchmark.graphs.checksum() for benchmark in found}) == 1
     assert (found[0].node_sizes, found[0].edge_sizes, found[0].targets) == ((28,), (4,), 1)
     assert found[0].note == "ZINC-12k, resampled train"
+
+
+def test_a_folder_with_a_name_of_its_own_may_hold_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "hiv"
+    folder.mkdir()
+    names = TASKS["molhiv"].files
+    assert find_source(folder, names) == folder
+    (folder / "molhiv.npz").touch()
+    assert find_source(folder, names) == folder / "molhiv.npz"
 
 
 def test_packed_graphs_are_taken_with_their_directions(tmp_path: Path) -> None:

@@ -223,8 +223,12 @@ def test_a_shift_is_one_for_a_graph(pictures):
     assert ((of_graph.std(dim=0) / size) > 0.7).all()
     assert ((of_graph.std(dim=0) / size) < 1.4).all()
     assert found.weights is pictures.weights
-    with pytest.raises(ValueError, match=r"augmentation\.shift: expected nodes with numbers as inputs"):
-        seen(Store(molecules(), {"nodes": ["x"]}, "cpu"), shift=0.1)
+
+
+@pytest.mark.parametrize("name", ["shift", "hide"])
+def test_inputs_that_are_categories_are_not_changed(name):
+    with pytest.raises(ValueError, match=rf"augmentation\.{name}: expected nodes with numbers as inputs"):
+        seen(Store(molecules(), {"nodes": ["x"]}, "cpu"), **{name: 0.1})
 
 
 def test_eigenvectors_have_no_left_and_right():
@@ -235,7 +239,11 @@ def test_eigenvectors_have_no_left_and_right():
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("augmentation.hide", {"augmentation": {"hide": 0.3}}), ("network.mirrored", {"network": {"mirrored": True}})],
+    [
+        ("augmentation.hide", {"augmentation": {"hide": 0.3}}),
+        ("network.mirrored", {"network": {"mirrored": True}}),
+        ("augmentation.mirror", {"augmentation": {"mirror": True}, "network": {"positional": 1}}),
+    ],
 )
 def test_hiding_and_mirror_images_need_places(name, settings):
     experiment = make_experiment(data={"directions": 2}, **settings)

@@ -17,14 +17,17 @@ def default_root() -> Path:
 
 
 def find_source(path: Path, names: Sequence[str]) -> Path | None:
-    """``path`` if it is a file, or the first of ``names`` in that folder or in one of its folders, or nothing."""
+    """``path`` if it is a file, or the first of ``names`` in that folder or in one of its folders, or nothing.
+
+    A folder that has one of the names itself is what was looked for, unless it holds another of them.
+    """
     if not path.exists():
         raise FileNotFoundError(f"path: expected a file or folder, found nothing at {path}; check the spelling")
     raw = any(name.startswith("ogbg") for name in names) and (path / "raw").is_dir()  # OGB's folder by any name
-    if path.is_file() or path.name in names or raw:
+    if path.is_file() or raw:
         return path
     found = (place for name in names for place in (path / name, *sorted(path.glob(f"*/{name}"))))
-    return next((place for place in found if place.exists()), None)
+    return next((place for place in found if place.exists()), path if path.name in names else None)
 
 
 def read_source(path: Path, read: Callable[[Path], PackedGraphs] = PackedGraphs.load) -> PackedGraphs:

@@ -104,6 +104,7 @@ def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> T
 
     A square of side 1 is as wide as the coordinates of its graph reach.
     """
+    _check_numbers(x, "hide")
     graph, place = store.graph, store.nodes["potential"]
     assert graph.batch is not None
     count = store.node_count.to(x.device)
@@ -119,13 +120,17 @@ def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> T
 
 def _shift(x: Tensor, graph: Graph, strength: float, generator: torch.Generator) -> Tensor:
     """Inputs moved by normal noise, the same for all nodes of a graph."""
-    if not x.is_floating_point():
-        raise ValueError(
-            "augmentation.shift: expected nodes with numbers as inputs, got categories; leave it out for this data"
-        )
+    _check_numbers(x, "shift")
     assert graph.batch is not None
     noise = torch.randn(graph.num_graphs, x.size(1), generator=generator, device=x.device)
     return x + (strength * x.std(dim=0, unbiased=False) * noise)[graph.batch]
+
+
+def _check_numbers(x: Tensor, name: str) -> None:
+    if not x.is_floating_point():
+        raise ValueError(
+            f"augmentation.{name}: expected nodes with numbers as inputs, got categories; leave it out for this data"
+        )
 
 
 def _another_basis(field: Tensor, store: Store, generator: torch.Generator) -> Tensor:

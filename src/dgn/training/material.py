@@ -52,7 +52,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    potential = network.positional or network.readout == "directional" or _needs_coordinates(experiment, benchmark)
+    potential = _needs_coordinates(experiment, benchmark) or network.positional or network.readout == "directional"
     if potential and "potential" not in graphs.nodes:
         raise ValueError(
             "potential: expected numbers of nodes for network.positional, network.mirrored, the directional readout, "
