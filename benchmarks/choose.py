@@ -1,6 +1,7 @@
 """Choose among settings by validation, then train the choice with fresh seeds, with and without directions.
 
     python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--folds FOLDER ...]
+        [--parallel 1]
 
 The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
 the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those
@@ -8,9 +9,9 @@ that all share and their own. ``leave_out: 5`` compares mean absolute errors wit
 where a few graphs would decide (``benchmarks/largest_errors.py``). ``--folds`` names folders of the same graphs with
 other parts (``benchmarks/molhiv_folds.py``): candidates are compared by their mean over these, and the choice is
 trained on ``--data``. ``--parallel 1``, one at a time, is fastest where a network fills the GPU.
-Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each, ``NAME.yaml`` with the
-choice, and its runs ``NAME`` and ``NAME-ablation/no-directions`` (``with-directions`` if it has none); what is there
-already is not trained again.
+Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each (with folds, in a folder
+for each), ``NAME.yaml`` with the choice, and its runs ``NAME`` and ``NAME-ablation/no-directions`` (``with-directions``
+if it has none); what is there already is not trained again.
 Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
 row of a table of its runs; a run of its own is named by its file alone.
 """
@@ -80,6 +81,7 @@ def train_all(
     note: str,
     seeds: list[int],
     asked: argparse.Namespace,
+    data: Path | None,
     parts: Sequence[str],
     leave_out: int = 0,
 ) -> dict[Path, float]:
@@ -87,7 +89,7 @@ def train_all(
     scores = {}
 
     def train_one(folder: Path) -> None:
-        runs = train(experiments[folder], note or folder.name, seeds, folder, asked.data)
+        runs = train(experiments[folder], note or folder.name, seeds, folder, data)
         if not runs:
             return
         told = ", ".join(f"{part} {summarize(runs, part)}" for part in parts)
@@ -112,12 +114,15 @@ def compare(candidates: dict[str, Experiment], choices: dict[str, Any], asked: a
     folds = asked.folds or [asked.data]
     for fold in folds:
         place = asked.out / f"{choices['name']}-candidates" / (fold.name if asked.folds else "")
-        there = argparse.Namespace(**{**vars(asked), "data": fold})
         experiments = {place / name: each for name, each in candidates.items()}
-        scores = train_all(experiments, "", choices["seeds"], there, ("train", "val"), choices.get("leave_out", 0))
+        told = ("train", "val")
+        scores = train_all(experiments, "", choices["seeds"], asked, fold, told, choices.get("leave_out", 0))
         for folder, score in scores.items():
             found[folder.name].append(score)
-    return {name: fmean(scores) for name, scores in found.items() if len(scores) == len(folds)}
+    means = {name: fmean(scores) for name, scores in found.items() if len(scores) == len(folds)}
+    if asked.folds:
+        print("\n".join(f"{name:<40} {abs(mean):.4g}, mean over the folds" for name, mean in means.items()), flush=True)
+    return means
 
 
 def main() -> None:
@@ -128,6 +133,8 @@ def main() -> None:
     parser.add_argument("--folds", type=Path, nargs="*")
     parser.add_argument("--parallel", type=int, default=1)
     asked = parser.parse_args()
+    if len({fold.name for fold in asked.folds or ()}) < len(asked.folds or ()):
+        parser.error("--folds: expected folders of different names, got one twice; rename it")
     choices = yaml.safe_load(asked.choices.read_text())
     name = choices["name"]
     candidates = make_candidates(choices)
@@ -139,7 +146,7 @@ def main() -> None:
     chosen = candidates[best]
     other = {each.name: each for missing, each in ablations(chosen).items() if missing.endswith("-directions")}
     finals = {asked.out / final: each for final, each in {name: chosen, **other}.items()}
-    train_all(finals, best, choices["fresh_seeds"], asked, ("train", "val", "test"))
+    train_all(finals, best, choices["fresh_seeds"], asked, asked.data, ("train", "val", "test"))
 
 
 if __name__ == "__main__":

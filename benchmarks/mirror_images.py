@@ -19,8 +19,8 @@ def score(trained: Trained, part: str, mirrored: bool) -> float:
     experiment = trained.experiment
     network = replace(experiment.network, mirrored=mirrored)
     said, truth = predict_part(trained._replace(experiment=replace(experiment, network=network)), part)
-    objective = make_objective(trained.benchmark.objective, trained.benchmark.metric)
-    return 100 * objective.metric(said, truth)
+    metric = experiment.training.metric or trained.benchmark.metric
+    return make_objective(trained.benchmark.objective, metric).metric(said, truth)
 
 
 def main() -> None:
@@ -29,14 +29,16 @@ def main() -> None:
     parser.add_argument("--part", default="test", choices=SPLITS)
     parser.add_argument("--data")
     asked = parser.parse_args()
-    rows, graphs = [], asked.data
-    for folder in sorted(asked.folder.glob("seed-*")):
+    rows, graphs, folders = [], asked.data, sorted(asked.folder.glob("seed-*"))
+    if not folders:
+        parser.error(f"{asked.folder}: expected a folder with finished seeds, got none; name another")
+    for folder in folders:
         trained = load_trained(folder, graphs)
         graphs = trained.benchmark  # the same for all seeds
         rows.append([score(trained, asked.part, mirrored) for mirrored in (False, True)])
-        print(f"{folder.name:<8} alone {rows[-1][0]:.2f}, both {rows[-1][1]:.2f}", flush=True)
+        print(f"{folder.name:<8} alone {rows[-1][0]:.4f}, both {rows[-1][1]:.4f}", flush=True)
     alone, both = map(fmean, zip(*rows, strict=True))
-    print(f"{'mean':<8} alone {alone:.2f}, both {both:.2f}")
+    print(f"{'mean':<8} alone {alone:.4f}, both {both:.4f}")
 
 
 if __name__ == "__main__":

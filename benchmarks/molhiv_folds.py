@@ -4,17 +4,20 @@
 
 FOLDER has ``molhiv.npz`` and ``molhiv_smiles.csv.gz``. The official validation and test molecules are the only ones of
 their scaffold. So are many training molecules. These and the validation molecules are dealt out at random: in
-OUT/FOLD/molhiv.npz those of one fold validate, and all others teach. The test molecules stay what they are.
+OUT/FOLD/molhiv.safetensors those of one fold validate, and all others teach. The test molecules stay what they are.
 """
 
 import argparse
 import csv
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from dgn.data.benchmarks import load_benchmark
 from dgn.data.parts import group, scaffold
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
@@ -40,12 +43,15 @@ def main() -> None:
     asked = parser.parse_args()
     with gzip.open(asked.folder / "molhiv_smiles.csv.gz", "rt") as file:
         smiles = [row["smiles"] for row in csv.DictReader(file)]
-    arrays = dict(np.load(asked.folder / "molhiv.npz"))
-    for fold, part in enumerate(draw_parts(smiles, arrays["split"], asked.folds)):
+    graphs = load_benchmark("molhiv", asked.folder).graphs
+    for fold, part in enumerate(draw_parts(smiles, graphs.graphs["split"].numpy(), asked.folds)):
         (asked.out / str(fold)).mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(asked.out / str(fold) / "molhiv.npz", **{**arrays, "split": part})
-        validating = part == VALIDATION
-        print(f"fold {fold}: {validating.sum():,} validate, {arrays['y'][validating].sum()} of them active")
+        changed = graphs.with_values(graphs={"split": torch.from_numpy(part)})
+        replace(changed, info={"note": f"not the official split: fold {fold}"}).save(
+            asked.out / str(fold) / "molhiv.safetensors"
+        )
+        active = int(graphs.graphs["y"][part == VALIDATION].sum())
+        print(f"fold {fold}: {(part == VALIDATION).sum():,} validate, {active} of them active")
 
 
 if __name__ == "__main__":

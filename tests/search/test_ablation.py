@@ -47,7 +47,7 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", "data.edge_walk", *widths},
     }
     edges = ["network.message=complex", "network.edge_dim=12", "network.gate=true", "network.edge_updates=true"]
-    has_them = load_experiment(name).network.num_directions > 0
+    has_them = load_experiment(name).network.is_directional
     more = [*(["network.learned_directions=1"] if has_them else []), "training.averaging=0.9"]
     plus = load_experiment(name, more if name == "pattern/plus" else [*edges, *more])
     assert {"no-directions" if has_them else "with-directions", "no-averaging"} < set(ablations(plus))
@@ -77,6 +77,8 @@ def test_without_directions_to_leave_out_there_is_one_to_add() -> None:
     assert ablations(blind)["with-directions"].network.aggregators == ("sum", "mean", "dx1")
     learned = load_experiment("zinc/plus", ["network.aggregators=[sum, dx1]", "network.learned_directions=1"])
     assert with_directions(learned) is learned
+    placed = load_experiment("zinc/plus", ["network.aggregators=[sum, mean]", "network.positional=2"])
+    assert with_directions(placed) is placed
 
 
 def test_without_directions_inputs_are_augmented_as_before() -> None:

@@ -231,23 +231,21 @@ def test_inputs_that_are_categories_are_not_changed(name):
         seen(Store(molecules(), {"nodes": ["x"]}, "cpu"), **{name: 0.1})
 
 
-def test_eigenvectors_have_no_left_and_right():
-    experiment = make_experiment(data={"directions": 2}, augmentation={"mirror": True})
-    with pytest.raises(ValueError, match=r"augmentation\.mirror: expected coordinates, got eigenvectors"):
-        prepare(experiment, make_benchmark(), torch.device("cpu"))
-
-
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    ("name", "settings", "remedy"),
     [
-        ("augmentation.hide", {"augmentation": {"hide": 0.3}}),
-        ("network.mirrored", {"network": {"mirrored": True}}),
-        ("augmentation.mirror", {"augmentation": {"mirror": True}, "network": {"positional": 1}}),
+        ("augmentation.hide", {"augmentation": {"hide": 0.3}}, "leave it out"),
+        ("network.mirrored", {"network": {"mirrored": True}}, "leave it out"),
+        (
+            "augmentation.mirror",
+            {"augmentation": {"mirror": True}, "network": {"positional": 1}},
+            "leave it out, or set augmentation.reflection",
+        ),
     ],
 )
-def test_hiding_and_mirror_images_need_places(name, settings):
+def test_hiding_and_mirror_images_need_places(name, settings, remedy):
     experiment = make_experiment(data={"directions": 2}, **settings)
-    with pytest.raises(ValueError, match=rf"{name}: expected coordinates, got eigenvectors"):
+    with pytest.raises(ValueError, match=rf"^{name}: expected graphs with coordinates, got .* eigenvectors; {remedy}$"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
 
 
@@ -255,7 +253,7 @@ def test_structural_numbers_have_no_left_and_right():
     data = {"random_walk": 4, "field": "random_walk", "directions": 2}
     experiment = make_experiment(data=data, augmentation={"mirror": True})
     walks = with_structure_field(with_structure(make_benchmark(coordinates=True), 4), "random_walk", 2)
-    with pytest.raises(ValueError, match=r"augmentation\.mirror: expected coordinates, got random_walk"):
+    with pytest.raises(ValueError, match=r"augmentation\.mirror: expected graphs with coordinates, got .* random_walk"):
         prepare(experiment, walks, torch.device("cpu"))
 
 
@@ -283,5 +281,6 @@ def test_the_mirror_image_of_all_graphs(pictures):
     changed = (drawn.nodes["x"] != pictures.nodes["x"]).any(dim=1)
     assert changed.any()
     assert torch.equal(once.nodes["x"][changed], drawn.nodes["x"][changed])
+    assert torch.equal(once.weights, pictures.edges["field"] * torch.tensor([1.0, -1.0]))
     once.edges = {"field": once.weights}
     torch.testing.assert_close(mirrored(AS_IT_IS, once).nodes["x"], pictures.nodes["x"])

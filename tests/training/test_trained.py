@@ -193,3 +193,8 @@ def test_answers_are_means_over_both_sides(tmp_path: Path) -> None:
     both = [predict_graphs(plain, each, "cpu") for each in (graphs, images)]
     assert not torch.allclose(both[0], both[1])
     torch.testing.assert_close(predict_graphs(trained, graphs, "cpu"), (both[0] + both[1]) / 2)
+    bare = replace(graphs, nodes={name: value for name, value in graphs.nodes.items() if name != "potential"})
+    with pytest.raises(ValueError, match=r"network\.mirrored: expected graphs with coordinates, got .*AddCoordinates"):
+        predict_graphs(trained, bare, "cpu")
+    with pytest.raises(ValueError, match=r"network\.mirrored: expected graphs with coordinates"):
+        predict_graphs(trained._replace(benchmark=replace(benchmark, coordinates=False)), graphs, "cpu")

@@ -19,7 +19,8 @@ def default_root() -> Path:
 def find_source(path: Path, names: Sequence[str]) -> Path | None:
     """``path`` if it is a file, or the first of ``names`` in that folder or in one of its folders, or nothing.
 
-    A folder that has one of the names itself is what was looked for, unless it holds another of them.
+    A folder that has one of the names itself is what was looked for, unless one of them is in it or in one of
+    its folders.
     """
     if not path.exists():
         raise FileNotFoundError(f"path: expected a file or folder, found nothing at {path}; check the spelling")

@@ -56,7 +56,7 @@ def best_peer(experiment: Experiment) -> Peer | None:
 
 
 def beyond_table(chosen: Sequence[Experiment], results: Results) -> Table:
-    """What was run of one dataset, whole networks before what they are without a part, below what was published."""
+    """What was run of one dataset, whole networks before their ablations, below what was published."""
     rows: list[tuple[str, ...]] = []
     for cell in chosen:
         name, _, part = cell.name.partition("-ablation/")
@@ -98,12 +98,13 @@ def draw_beyond(results: Results, path: Path) -> bool:
     for peer in (Peer("DGN, the paper", tuned.parameters, tuned.score), *PEERS["zinc"]):
         axes.plot(peer.parameters, peer.score, "o", color=INK, markersize=4)
         axes.annotate(peer.name, (peer.parameters, peer.score), (6, -3), textcoords="offset points", color=INK, size=8)
-    for number, cell in enumerate(bases):
-        has_them = cell.network.num_directions > 0
+    told: set[str] = set()
+    for cell in bases:
+        has_them = cell.network.is_directional
         other = results.get(f"{cell.name}-ablation/{'no' if has_them else 'with'}-directions", ())
         both = (results[cell.name], other) if has_them else (other, results[cell.name])
-        _point(axes, both[0], "ours with directions", OURS, number)
-        _point(axes, both[1], "ours without", BLIND, number)
+        _point(axes, both[0], "ours with directions", OURS, told)
+        _point(axes, both[1], "ours without", BLIND, told)
     axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="test MAE on ZINC", xlim=(7e4, 1e6))
     axes.set_xticks([1e5, 2e5, 5e5, 1e6], ["100k", "200k", "500k", "1M"])
     axes.set_yticks([0.05, 0.1, 0.2, 0.3], ["0.05", "0.1", "0.2", "0.3"])
@@ -119,11 +120,13 @@ def _drawn(results: Results) -> list[Experiment]:
     return [cell for cell in cells("plus", "zinc") if "-ablation/" not in cell.name and cell.name in results]
 
 
-def _point(axes: Any, runs: Sequence[FinishedRun], label: str, color: str, number: int) -> None:
+def _point(axes: Any, runs: Sequence[FinishedRun], label: str, color: str, told: set[str]) -> None:
+    """Draw runs, if there are any; the legend names the first of a label, and ``told`` keeps which it has named."""
     if runs:
         score = summarize(runs)
-        look = {"fmt": "D", "markersize": 5, "color": color, "capsize": 3}
-        axes.errorbar(runs[0].parameters, score.mean, score.deviation or 0.0, label=None if number else label, **look)
+        look = {"fmt": "D", "markersize": 5, "color": color, "capsize": 3, "label": None if label in told else label}
+        axes.errorbar(runs[0].parameters, score.mean, score.deviation or 0.0, **look)
+        told.add(label)
 
 
 def _published(cell: Experiment) -> list[tuple[str, ...]]:

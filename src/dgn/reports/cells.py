@@ -22,8 +22,8 @@ DATASETS = {
 ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
 TURNS = ("mean", "mean-dx1", "mean-dx1-av1", "mean-av1", "mean-dx1-dx2", "mean-av1-av2", "mean-pos1", "mean-pos1-pos2")
 KINDS = ("simple", "complex", "complex-e")
-#: What networks beyond the paper are without, in the order in which it is run: what is asked first comes first, and
-#: graphs without structural numbers, which have to be loaded again, last.
+#: What networks beyond the paper are without, or with, in the order in which it is run: what is asked first comes
+#: first, and graphs without structural numbers, which have to be loaded again, last.
 PARTS = (
     "", "no-directions", "with-directions", "no-averaging", "no-feed-forward", "no-gate", "no-edge-updates",
     "no-augmentation", "no-structure",

@@ -1,4 +1,7 @@
-"""Ablations: an experiment without one of its parts, at as many parameters, so that only the part is missing."""
+"""Ablations: an experiment without one of its parts, at as many parameters, so that only the part is missing.
+
+One that has no directions gets some instead: whether they help is asked of every network.
+"""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
@@ -16,11 +19,11 @@ EDGE_ROOM = 5  # channels of edges by which an ablation may differ
 
 
 def ablations(experiment: Experiment) -> dict[str, Experiment]:
-    """An experiment without each of the parts that it has, by the name of what is missing.
+    """An experiment without each of the parts that it has, or with directions if it has none, by names.
 
     Directional aggregators make room for as many isotropic ones; where there are none, the last aggregator makes room
-    for a derivative. Where parameters went with a part, wider layers take
-    its place; features of edges, a few channels more or less, even out what a whole channel of all layers is too much.
+    for a derivative. Where parameters went with a part, wider layers take its place; features of edges, a few channels
+    more or less, even out what a whole channel of all layers is too much.
 
     >>> from dgn.training.experiment import load_experiment
     >>> found = ablations(load_experiment("zinc/plus"))
@@ -77,7 +80,7 @@ def without_directions(experiment: Experiment) -> Experiment:
 def with_directions(experiment: Experiment) -> Experiment:
     """An experiment without directions with a derivative in the place of its last aggregator; others as they are."""
     network = experiment.network
-    if network.given_plan.num_directions or network.learned_directions:
+    if network.is_directional:
         return experiment
     return replace(experiment, network=replace(network, aggregators=(*network.aggregators[:-1], "dx1")))
 

@@ -88,9 +88,8 @@ def _mirror(store: Store, heads: Tensor) -> tuple[dict[str, Tensor], Tensor]:
     graph, potential, x = store.graph, store.nodes["potential"], store.nodes["x"]
     assert graph.batch is not None
     last = potential[:, -1:]
-    index, room = graph.batch[:, None], last.new_empty(graph.num_graphs, 1)
-    ends = [room.scatter_reduce(0, index, last, reduce=how, include_self=False) for how in ("amin", "amax")]
-    mirrored = torch.where(heads[graph.batch], (ends[0] + ends[1])[graph.batch] - last, last)
+    least, most = _ends(last, graph)
+    mirrored = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
     field = store.edges["field"].clone()
     field[:, -1:] *= torch.where(heads[graph.batch[graph.target]], -1.0, 1.0)
     nodes = {"potential": torch.cat([potential[:, :-1], mirrored], dim=1)}
@@ -110,12 +109,19 @@ def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> T
     count = store.node_count.to(x.device)
     draw = torch.rand(graph.num_graphs, generator=generator, device=x.device)
     middle = (count.cumsum(0) - count + (draw * count).long()).clamp(max=len(x) - 1)
-    index, room = graph.batch[:, None].expand_as(place), place.new_empty(graph.num_graphs, place.size(1))
-    least, most = (room.scatter_reduce(0, index, place, reduce=how, include_self=False) for how in ("amin", "amax"))
+    least, most = _ends(place, graph)
     near = (place - place[middle][graph.batch]).abs() <= side / 2 * (most - least)[graph.batch]
     mean = torch.zeros_like(x[: graph.num_graphs]).index_add_(0, graph.batch, x) / count[:, None].clamp(min=1)
     is_place = (store.nodes["x"][:, :, None] == place[:, None]).all(dim=0).any(dim=1)
     return torch.where(near.all(dim=1, keepdim=True) & ~is_place, mean[graph.batch], x)
+
+
+def _ends(values: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest value of the nodes of each graph: [N, K] -> two of [G, K]."""
+    assert graph.batch is not None
+    index, room = graph.batch[:, None].expand_as(values), values.new_empty(graph.num_graphs, values.size(1))
+    least, most = (room.scatter_reduce(0, index, values, reduce=how, include_self=False) for how in ("amin", "amax"))
+    return least, most
 
 
 def _shift(x: Tensor, graph: Graph, strength: float, generator: torch.Generator) -> Tensor:

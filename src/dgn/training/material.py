@@ -133,9 +133,9 @@ def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     has_them = benchmark.coordinates and benchmark.field == "eigenvectors"
     for name, is_read in reads.items():
         if is_read and not has_them:
+            remedy = ", or set augmentation.reflection" if name == "augmentation.mirror" else ""
             raise ValueError(
-                f"{name}: expected coordinates, got {benchmark.field}, which have no left and right; leave it out, or "
-                "set augmentation.reflection where the directions are eigenvectors"
+                f"{name}: expected graphs with coordinates, got directions from {benchmark.field}; leave it out{remedy}"
             )
     return any(reads.values())
 

@@ -81,7 +81,9 @@ class NetworkSettings:
     learned_directions: int = setting(
         "the last so many of the directions that aggregators name are learned", 0, least=0
     )
-    mirrored: bool = setting("after training, answer with the mean over a graph and its mirror image", False)
+    mirrored: bool = setting(
+        "scores and answers are means over a graph and its mirror image; training steps see one", False
+    )
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 
@@ -124,6 +126,11 @@ class NetworkSettings:
         """
         read_out = 1 if self.readout == "directional" else 0
         return max(self.given_plan.num_directions, self.positional, read_out)
+
+    @property
+    def is_directional(self) -> bool:
+        """Whether the network reads directions, given or learned."""
+        return self.num_directions > 0 or self.learned_directions > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +184,9 @@ class AugmentationSettings:
     drop: float = setting("share of directions that are left out, each of each graph at random", 0.0, least=0, most=1)
     resample: bool = setting("draw another basis of each repeated eigenspace", False)
     mirror: bool = setting("mirror each graph along its last coordinate with probability 1/2", False)
-    hide: float = setting("hide inputs, not coordinates, in a square of this share of width and height", 0.0, least=0)
+    hide: float = setting(
+        "hide inputs, not coordinates, in a square of this share of width and height", 0.0, least=0, most=1
+    )
     shift: float = setting("noise on inputs, the same for a whole graph, in their standard deviations", 0.0, least=0)
 
     def __post_init__(self) -> None:
