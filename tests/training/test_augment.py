@@ -17,6 +17,7 @@ from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
 
 AS_IT_IS = SimpleNamespace(compute_weights=lambda field, *_: field)  # shows the field itself
+MIRROR_REMEDY = "leave it out, or set augmentation.reflection"
 EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample": True}
 
 
@@ -236,11 +237,8 @@ def test_inputs_that_are_categories_are_not_changed(name):
     [
         ("augmentation.hide", {"augmentation": {"hide": 0.3}}, "leave it out"),
         ("network.mirrored", {"network": {"mirrored": True}}, "leave it out"),
-        (
-            "augmentation.mirror",
-            {"augmentation": {"mirror": True}, "network": {"positional": 1}},
-            "leave it out, or set augmentation.reflection",
-        ),
+        ("augmentation.mirror", {"augmentation": {"mirror": True}}, MIRROR_REMEDY),
+        ("augmentation.mirror", {"augmentation": {"mirror": True}, "network": {"positional": 1}}, MIRROR_REMEDY),
     ],
 )
 def test_hiding_and_mirror_images_need_places(name, settings, remedy):

@@ -89,12 +89,12 @@ def _mirror(store: Store, heads: Tensor) -> tuple[dict[str, Tensor], Tensor]:
     assert graph.batch is not None
     last = potential[:, -1:]
     least, most = _ends(last, graph)
-    mirrored = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
+    turned = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
     field = store.edges["field"].clone()
     field[:, -1:] *= torch.where(heads[graph.batch[graph.target]], -1.0, 1.0)
-    nodes = {"potential": torch.cat([potential[:, :-1], mirrored], dim=1)}
+    nodes = {"potential": torch.cat([potential[:, :-1], turned], dim=1)}
     if x.is_floating_point():
-        nodes["x"] = torch.where((x == last).all(dim=0), mirrored, x)
+        nodes["x"] = torch.where((x == last).all(dim=0), turned, x)
     return nodes, field
 
 

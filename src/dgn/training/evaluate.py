@@ -55,11 +55,11 @@ class Split:
         device: torch.device | str | None = None,
         mirrored: Batches | None = None,
     ) -> None:
-        self.words, width = batches.words, batches.words.size(1)
+        self.words = batches.words
         if mirrored is not None:
             self.words = torch.cat([batches.words, mirrored.words], dim=1)
-            batches = Batches(self.words[:, :width], batches.slots, batches.room)
-        self.batches, self.objective, self.width = batches, objective, width
+            batches = Batches(self.words[:, : batches.words.size(1)], batches.slots, batches.room)
+        self.batches, self.objective = batches, objective
         place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in batches]
         real = torch.cat([real for _, real in every]) > 0
@@ -79,7 +79,7 @@ class Split:
     @torch.no_grad()
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
         """Predict for the batch in a row of :attr:`words`; ``counter`` [1] says which it is."""
-        sides = torch.split(row.to(self.prediction.device), self.width)
+        sides = torch.split(row.to(self.prediction.device), self.batches.words.size(1))
         batch = self.batches.read(sides[0])
         target, real = target_of(batch)
         prediction = predict(network, batch)
