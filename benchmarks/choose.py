@@ -5,10 +5,11 @@
 
 The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
 the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those
-that all share and their own. ``leave_out: 5`` compares mean absolute errors without the five largest of each seed,
-where a few graphs would decide (``benchmarks/largest_errors.py``). ``--folds`` names folders of the same graphs with
-other parts (``benchmarks/molhiv_folds.py``): candidates are compared by their mean over these, and the choice is
-trained on ``--data``. ``--parallel 1``, one at a time, is fastest where a network fills the GPU.
+that all share and their own; a word without "=" is another candidate, whose changes come first. ``leave_out: 5``
+compares mean absolute errors without the five largest of each seed, where a few graphs would decide
+(``benchmarks/largest_errors.py``). ``--folds`` names folders of the same graphs with other parts
+(``benchmarks/molhiv_folds.py``): candidates are compared by their mean over these, and the choice is trained on
+``--data``. ``--parallel 1``, one at a time, is fastest where a network fills the GPU.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each (with folds, in a folder
 for each), ``NAME.yaml`` with the choice, and its runs ``NAME`` and ``NAME-ablation/no-directions`` (``with-directions``
 if it has none); what is there already is not trained again.
@@ -39,14 +40,26 @@ from dgn.training.trained import load_trained, predict_part
 
 def make_candidates(choices: dict[str, Any]) -> dict[str, Experiment]:
     """Every candidate, as wide as the parameters allow."""
-    shared = choices.get("shared", [])
-    made = {name: load_experiment(choices["begin"], [*shared, *own]) for name, own in choices["candidates"].items()}
+    shared, own = choices.get("shared", []), choices["candidates"]
+    made = {name: load_experiment(choices["begin"], [*shared, *changes(own, name)]) for name in own}
     wide = {name: fit_width(each, choices["parameters"]) for name, each in made.items()}
     seeds = tuple(choices["fresh_seeds"])
     return {
         name: replace(each, name=choices["name"], published=None, training=replace(each.training, seeds=seeds))
         for name, each in wide.items()
     }
+
+
+def changes(candidates: dict[str, list[str]], name: str) -> list[str]:
+    """What a candidate changes, beginning with what the candidates change that it names.
+
+    >>> changes({"small": ["network.hidden=8"], "deep": ["small", "network.layers=8"]}, "deep")
+    ['network.hidden=8', 'network.layers=8']
+    """
+    if name not in candidates:
+        known = ", ".join(candidates)
+        sys.exit(f"candidates: expected changes such as network.layers=6, or one of {known}, got {name}")
+    return [part for word in candidates[name] for part in ([word] if "=" in word else changes(candidates, word))]
 
 
 def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, data: Path | None) -> list[FinishedRun]:

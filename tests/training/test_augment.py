@@ -11,7 +11,7 @@ from dgn.data.coordinates import add_coordinates
 from dgn.data.store import Store
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
-from dgn.training.augment import augment, changes_field, is_active, mirrored
+from dgn.training.augment import augment, changes_field, is_active
 from dgn.training.material import prepare
 from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
@@ -236,7 +236,6 @@ def test_inputs_that_are_categories_are_not_changed(name):
     ("name", "settings", "remedy"),
     [
         ("augmentation.hide", {"augmentation": {"hide": 0.3}}, "leave it out"),
-        ("network.mirrored", {"network": {"mirrored": True}}, "leave it out"),
         ("augmentation.mirror", {"augmentation": {"mirror": True}}, MIRROR_REMEDY),
         ("augmentation.mirror", {"augmentation": {"mirror": True}, "network": {"positional": 1}}, MIRROR_REMEDY),
     ],
@@ -271,14 +270,3 @@ def test_scores_are_those_of_the_plain_field():
     for name in ("train", "val", "test"):
         for one, other in zip(plain.splits[name].batches, changed.splits[name].batches, strict=True):
             assert torch.equal(one.weights.edge, other.weights.edge)
-
-
-def test_the_mirror_image_of_all_graphs(pictures):
-    once = mirrored(AS_IT_IS, pictures)
-    drawn = seen(pictures, mirror=True)
-    changed = (drawn.nodes["x"] != pictures.nodes["x"]).any(dim=1)
-    assert changed.any()
-    assert torch.equal(once.nodes["x"][changed], drawn.nodes["x"][changed])
-    assert torch.equal(once.weights, pictures.edges["field"] * torch.tensor([1.0, -1.0]))
-    once.edges = {"field": once.weights}
-    torch.testing.assert_close(mirrored(AS_IT_IS, once).nodes["x"], pictures.nodes["x"])

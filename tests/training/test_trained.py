@@ -170,31 +170,3 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         predict_part(load_trained(tmp_path / "seed-0", make_benchmark()), "validation", "cpu")
     with pytest.raises(FileNotFoundError, match="zinc: expected one of"):
         load_trained(tmp_path / "seed-0", tmp_path)
-
-
-def test_answers_are_means_over_both_sides(tmp_path: Path) -> None:
-    ways = {"aggregators": ["mean", "fwd2", "dx1"], "positional": 2}
-    experiment = make_experiment(data={"directions": 2}, network={**ways, "mirrored": True})
-    benchmark = make_benchmark(coordinates=True)
-    (result,) = train(experiment, benchmark, [7], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-7", benchmark)
-    said, truth = predict_part(trained, "test", "cpu")
-    assert float((said - truth).abs().mean()) == pytest.approx(result.metrics["test"]["mae"], abs=1e-6)
-    graphs = benchmark.graphs
-    ends, place = torch.zeros(len(graphs), 2), graphs.nodes["potential"][:, -1]
-    for how, column in (("amin", 0), ("amax", 1)):
-        ends[:, column].scatter_reduce_(0, graphs.graph.batch, place, how, include_self=False)
-    other = graphs.nodes["potential"].clone()
-    other[:, -1] = ends.sum(dim=1)[graphs.graph.batch] - place
-    field = graphs.edges["field"].clone()
-    field[:, -1] *= -1
-    images = graphs.with_values(nodes={"potential": other}, edges={"field": field})
-    plain = trained._replace(experiment=replace(experiment, network=replace(experiment.network, mirrored=False)))
-    both = [predict_graphs(plain, each, "cpu") for each in (graphs, images)]
-    assert not torch.allclose(both[0], both[1])
-    torch.testing.assert_close(predict_graphs(trained, graphs, "cpu"), (both[0] + both[1]) / 2)
-    bare = replace(graphs, nodes={name: value for name, value in graphs.nodes.items() if name != "potential"})
-    with pytest.raises(ValueError, match=r"network\.mirrored: expected graphs with coordinates, got .*AddCoordinates"):
-        predict_graphs(trained, bare, "cpu")
-    with pytest.raises(ValueError, match=r"network\.mirrored: expected graphs with coordinates"):
-        predict_graphs(trained._replace(benchmark=replace(benchmark, coordinates=False)), graphs, "cpu")

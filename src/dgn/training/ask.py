@@ -8,7 +8,6 @@ from torch import Tensor
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn import DGN
-from dgn.training.augment import mirrored
 from dgn.training.evaluate import predict
 from dgn.training.settings import NetworkSettings
 
@@ -25,23 +24,21 @@ def ask(
     Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
     """
     plan, of_nodes = settings.given_plan, settings.readout == "nodes"
-    potential = settings.positional or settings.readout == "directional" or settings.mirrored
+    potential = settings.positional or settings.readout == "directional"
     nodes = ["x", *(["potential"] if potential else []), *(["gap"] if plan.needs_gap else []), "structure"]
     names = {
         "nodes": [name for name in nodes if name in graphs.nodes],
         "edges": [name for name in (*(["edge_attr"] if settings.edge_dim else []), "field") if name in graphs.edges],
     }
     store = Store(graphs, names, device)
-    store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.pop("gap", None))
-    sides = [store, mirrored(plan, store)] if settings.mirrored else [store]
-    store.edges.pop("field", None)  # which both sides share
+    given = store.edges.pop("field", None), store.graph, store.nodes.pop("gap", None)
+    store.weights = plan.compute_weights(*given)
     found = [torch.zeros(len(networks), 0, targets)]
     for part in torch.split(torch.arange(len(graphs)), BATCH):
         if not len(part):
             continue
-        batches = [side.gather(part[None], side.needs(part[None])) for side in sides]
-        read = [each.read(each.words[0]) for each in batches]
+        batches = store.gather(part[None], store.needs(part[None]))
+        batch = batches.read(batches.words[0])
         rows = int(store.node_count[part].sum()) if of_nodes else len(part)  # padding stands behind them
-        said = [torch.stack([predict(network, batch)[:rows] for batch in read]).mean(dim=0) for network in networks]
-        found.append(torch.stack(said).float().cpu())
+        found.append(torch.stack([predict(network, batch)[:rows] for network in networks]).float().cpu())
     return torch.cat(found, dim=1)

@@ -46,13 +46,6 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
 
 
-def mirrored(plan: Plan, store: Store) -> Store:
-    """All graphs mirrored along their last coordinate."""
-    every = torch.ones(store.graph.num_graphs, 1, dtype=torch.bool, device=store.device)
-    nodes, field = _mirror(store, every)
-    return store.replaced(plan.compute_weights(field, store.graph), nodes)  # coordinates have no gaps
-
-
 def _change(field: Tensor, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Tensor:
     """The field of an epoch."""
     graph = store.graph

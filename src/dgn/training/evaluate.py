@@ -43,22 +43,12 @@ def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
 class Split:
     """Batches of a split that never change, and room on a device for what a network says of them.
 
-    Batches that do not fit the device stay where they are, and come to it one by one. With ``mirrored``, the same
-    graphs seen otherwise, predictions are means over both.
+    Batches that do not fit the device stay where they are, and come to it one by one.
     """
 
     def __init__(
-        self,
-        batches: Batches,
-        objective: Objective,
-        targets: int,
-        device: torch.device | str | None = None,
-        mirrored: Batches | None = None,
+        self, batches: Batches, objective: Objective, targets: int, device: torch.device | str | None = None
     ) -> None:
-        self.words = batches.words
-        if mirrored is not None:
-            self.words = torch.cat([batches.words, mirrored.words], dim=1)
-            batches = Batches(self.words[:, : batches.words.size(1)], batches.slots, batches.room)
         self.batches, self.objective = batches, objective
         place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in batches]
@@ -78,13 +68,10 @@ class Split:
 
     @torch.no_grad()
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
-        """Predict for the batch in a row of :attr:`words`; ``counter`` [1] says which it is."""
-        sides = torch.split(row.to(self.prediction.device), self.batches.words.size(1))
-        batch = self.batches.read(sides[0])
-        target, real = target_of(batch)
+        """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
+        batch = self.batches.read(row.to(self.prediction.device))
         prediction = predict(network, batch)
-        if len(sides) > 1:
-            prediction = (prediction + predict(network, self.batches.read(sides[1]))) / 2
+        target, real = target_of(batch)
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 

@@ -13,7 +13,7 @@ from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
-from dgn.training.augment import changes_field, mirrored
+from dgn.training.augment import changes_field
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split
 from dgn.training.experiment import Experiment
@@ -55,9 +55,8 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     potential = _needs_coordinates(experiment, benchmark) or network.positional or network.readout == "directional"
     if potential and "potential" not in graphs.nodes:
         raise ValueError(
-            "potential: expected numbers of nodes for network.positional, network.mirrored, the directional readout, "
-            "augmentation.mirror or hide, got graphs with a field alone; give them a potential too, as AddCoordinates "
-            "does"
+            "potential: expected numbers of nodes for network.positional, the directional readout, augmentation.mirror "
+            "or hide, got graphs with a field alone; give them a potential too, as AddCoordinates does"
         )
     names = {
         "nodes": [
@@ -77,7 +76,6 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
-    other_side = mirrored(plan, store) if network.mirrored else None
     if not changes_field(experiment.augmentation):
         store.edges.pop("field", None)
         store.nodes.pop("gap", None)
@@ -89,11 +87,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
-        room = store.needs(cuts)._replace(padded=True)
+        batches = store.gather(cuts, store.needs(cuts)._replace(padded=True))
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
-        batches = [each.gather(cuts, room).to(place) for each in (store, other_side) if each is not None]
-        splits[name] = Split(batches[0], objective, benchmark.targets, device, *batches[1:])
+        splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
         _check_targets(splits[name], name)
     return Material(store, numbers[0], splits, trained_for, delta)
 
@@ -125,11 +122,7 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
 def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     """Whether something reads coordinates, which the graphs then have."""
     augmentation = experiment.augmentation
-    reads = {
-        "augmentation.mirror": augmentation.mirror,
-        "network.mirrored": experiment.network.mirrored,
-        "augmentation.hide": augmentation.hide > 0,
-    }
+    reads = {"augmentation.mirror": augmentation.mirror, "augmentation.hide": augmentation.hide > 0}
     has_them = benchmark.coordinates and benchmark.field == "eigenvectors"
     for name, is_read in reads.items():
         if is_read and not has_them:

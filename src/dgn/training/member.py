@@ -136,7 +136,7 @@ class Member:
         split.terms.zero_()
         known = self.evaluations.get(id(split))
         if known is None:
-            words = split.words
+            words = split.batches.words
             capture = self.captures and words.device == self.device
             known = Replay(lambda row, counter: split.step(self.network, row, counter), words, capture=capture)
             split.terms.zero_()

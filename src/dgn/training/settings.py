@@ -81,9 +81,6 @@ class NetworkSettings:
     learned_directions: int = setting(
         "the last so many of the directions that aggregators name are learned", 0, least=0
     )
-    mirrored: bool = setting(
-        "scores and answers are means over a graph and its mirror image; training steps see one", False
-    )
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 

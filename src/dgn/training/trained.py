@@ -143,16 +143,8 @@ def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
 
 
 def _check_features(trained: Trained, graphs: PackedGraphs) -> None:
-    """Nodes, and edges where they are read, have as many columns as in training, of categories or of numbers.
-
-    Graphs that are mirrored have coordinates.
-    """
+    """Nodes, and edges where they are read, have as many columns as in training, of categories or of numbers."""
     known, network = trained.benchmark, trained.experiment.network
-    if network.mirrored and not (known.coordinates and "potential" in graphs.nodes):
-        raise ValueError(
-            f"network.mirrored: expected graphs with coordinates, got {graphs} for a network of {known.name}; add them "
-            "with dgn.transforms.AddCoordinates"
-        )
     edges = [("edge_attr", graphs.edges, known.graphs.edges)] if network.edge_dim else []
     for name, here, there in (("x", graphs.nodes, known.graphs.nodes), *edges):
         wanted, given = _describe(there[name]), _describe(here[name]) if name in here else "nothing"
