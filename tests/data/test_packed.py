@@ -119,6 +119,13 @@ def test_a_missing_attribute_is_named() -> None:
         PackedGraphs.from_data(given)
 
 
+def test_some_graphs_tell_their_number_of_nodes() -> None:
+    edge = torch.tensor([[0], [1]])
+    given = [Data(edge_index=edge, x=torch.zeros(3, 1), num_nodes=3), Data(edge_index=edge, x=torch.ones(2, 1))]
+    packed = PackedGraphs.from_data(given)
+    assert (packed.node_pointer.tolist(), packed.nodes["x"].flatten().tolist()) == ([0, 3, 5], [0, 0, 0, 1, 1])
+
+
 def test_no_graphs(tmp_path: Path) -> None:
     for packed in (PackedGraphs.pack([]), PackedGraphs.from_data([])):
         assert (len(packed), packed.graph.num_nodes, packed.graph.num_graphs) == (0, 0, 0)

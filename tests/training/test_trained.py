@@ -170,3 +170,17 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         predict_part(load_trained(tmp_path / "seed-0", make_benchmark()), "validation", "cpu")
     with pytest.raises(FileNotFoundError, match="zinc: expected one of"):
         load_trained(tmp_path / "seed-0", tmp_path)
+
+
+def test_graphs_without_nodes_are_answered_beside_others(tmp_path: Path) -> None:
+    benchmark = make_benchmark()
+    train(make_experiment(), benchmark, [7], tmp_path, "cpu")
+    trained = load_trained(tmp_path / "seed-7", benchmark)
+    one = benchmark.graphs.select(torch.tensor([0]))
+    full = Data(x=one.nodes["x"], edge_index=one.edge_index.long(), edge_attr=one.edges["edge_attr"])
+    nobody = Data(x=full.x[:0], edge_index=full.edge_index[:, :0], edge_attr=full.edge_attr[:0], num_nodes=0)
+    said = predict_graphs(trained, [nobody, full], "cpu")
+    assert said.isfinite().all()
+    torch.testing.assert_close(said[1:], predict_graphs(trained, [full], "cpu"))
+    with pytest.raises(ValueError, match="graphs: expected at least one node, got 2 graphs without any; leave"):
+        predict_graphs(trained, [nobody, nobody], "cpu")

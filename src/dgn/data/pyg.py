@@ -33,8 +33,9 @@ def tables(given: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
 
 
 def _shared_names(given: Sequence[Any]) -> list[str]:
-    """The attributes that hold tensors or numbers; every graph must have them."""
-    names = [{name for name in data.keys() if isinstance(data[name], NUMBERS)} for data in given]  # noqa: SIM118
+    """The attributes that hold tensors or numbers; every graph must have them, beside its edges and number of nodes."""
+    own_kind = {"edge_index", "num_nodes"}
+    names = [{name for name in data.keys() if isinstance(data[name], NUMBERS)} - own_kind for data in given]  # noqa: SIM118
     known = set().union(*names)
     for number, own in enumerate(names):
         if own != known:
@@ -42,7 +43,7 @@ def _shared_names(given: Sequence[Any]) -> list[str]:
                 f"graph {number}: expected the attributes {', '.join(sorted(known))}, as in the other graphs, got no "
                 f"{', '.join(sorted(known - own))}; add them, or remove them everywhere"
             )
-    return sorted(known - {"edge_index", "num_nodes"})
+    return sorted(known)
 
 
 def _row(value: Tensor) -> Tensor:

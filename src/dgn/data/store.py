@@ -27,6 +27,10 @@ class Store:
     """
 
     def __init__(self, graphs: PackedGraphs, names: Mapping[str, Sequence[str]], device: torch.device | str) -> None:
+        if not int(graphs.node_pointer[-1]):  # padding of a batch is a copy of some node
+            raise ValueError(
+                f"graphs: expected at least one node, got {len(graphs)} graphs without any; leave them out"
+            )
         self.node_count, self.edge_count = graphs.node_pointer.diff(), graphs.edge_pointer.diff()
         self.num_graphs = len(graphs)
         placed = graphs.to(device)
