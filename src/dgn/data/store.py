@@ -27,7 +27,7 @@ class Store:
     """
 
     def __init__(self, graphs: PackedGraphs, names: Mapping[str, Sequence[str]], device: torch.device | str) -> None:
-        if not int(graphs.node_pointer[-1]):  # padding of a batch is a copy of some node
+        if len(graphs) and not int(graphs.node_pointer[-1]):  # padding of a batch is a copy of some node
             raise ValueError(
                 f"graphs: expected at least one node, got {len(graphs)} graphs without any; leave them out"
             )
