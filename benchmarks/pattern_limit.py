@@ -145,6 +145,18 @@ def spread(said: list[Array], label: list[Truth], threshold: float) -> float:
     return float(np.std(found))
 
 
+def compare_chances(said: Array, label: Truth) -> None:
+    """Print how many of the nodes of about the same chance are in the pattern, from their log odds."""
+    chance = 1 / (1 + np.exp(-said))
+    print("\nof test nodes that are in the pattern with a chance, sampled, of ... those that are, percent")
+    for low in np.arange(0, 1, 0.2):
+        chosen = (chance > low) & (chance <= low + 0.2)
+        mean, true = 100 * chance[chosen].mean(), 100 * label[chosen].mean()
+        print(
+            f"{100 * low:3.0f} to {100 * low + 20:3.0f}, {mean:.1f} in the mean: {true:.1f} ({chosen.sum():,d} nodes)"
+        )
+
+
 def main() -> None:
     graphs = load_benchmark("pattern").graphs
     split, label = graphs.graphs["split"].numpy(), graphs.nodes["y"].numpy().astype(bool)
@@ -178,14 +190,7 @@ def main() -> None:
         threshold = best_threshold(np.concatenate(validation), np.concatenate(truth[1]))
         reached = score(np.concatenate(test), np.concatenate(truth[2]), threshold)
         print(f"{name:<16} {reached:.2f} +- {spread(test, truth[2], threshold):.2f}")
-    chance = 1 / (1 + np.exp(-np.concatenate([found["sampled"] for found in said[2]])))
-    print("\nof test nodes that are in the pattern with a chance, sampled, of ... those that are, percent")
-    for low in np.arange(0, 1, 0.2):
-        chosen = (chance > low) & (chance <= low + 0.2)
-        mean, true = 100 * chance[chosen].mean(), 100 * np.concatenate(truth[2])[chosen].mean()
-        print(
-            f"{100 * low:3.0f} to {100 * low + 20:3.0f}, {mean:.1f} in the mean: {true:.1f} ({chosen.sum():,d} nodes)"
-        )
+    compare_chances(np.concatenate([found["sampled"] for found in said[2]]), np.concatenate(truth[2]))
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def tables(given: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
 
 def _shared_names(given: Sequence[Any]) -> list[str]:
     """The attributes that hold tensors or numbers; every graph must have them, beside its edges and number of nodes."""
-    own_kind = {"edge_index", "num_nodes"}
-    names = [{name for name in data.keys() if isinstance(data[name], NUMBERS)} - own_kind for data in given]  # noqa: SIM118
+    packed_apart = {"edge_index", "num_nodes"}
+    names = [{name for name in data.keys() if isinstance(data[name], NUMBERS)} - packed_apart for data in given]  # noqa: SIM118
     known = set().union(*names)
     for number, own in enumerate(names):
         if own != known:
