@@ -1,7 +1,7 @@
 """Choose among settings by validation, then train the choice with fresh seeds, with and without directions.
 
     python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--folds FOLDER ...]
-        [--parallel 1]
+        [--parallel 1] [--only CANDIDATE ...]
 
 The file names what comes out, the experiment that it begins with, the number of parameters that layers are widened to,
 the seeds that candidates are compared by, those of the choice, and the candidates: changes to the experiment, those
@@ -9,7 +9,8 @@ that all share and their own; a word without "=" is another candidate, whose cha
 compares mean absolute errors without the five largest of each seed, where a few graphs would decide
 (``benchmarks/largest_errors.py``). ``--folds`` names folders of the same graphs with other parts
 (``benchmarks/molhiv_folds.py``): candidates are compared by their mean over these, and the choice is trained on
-``--data``. ``--parallel 1``, one at a time, is fastest where a network fills the GPU.
+``--data``. ``--parallel 1``, one at a time, is fastest where a network fills the GPU. ``--only`` compares some
+candidates and trains no choice.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each (with folds, in a folder
 for each), ``NAME.yaml`` with the choice, and its runs ``NAME`` and ``NAME-ablation/no-directions`` (``with-directions``
 if it has none); what is there already is not trained again.
@@ -38,10 +39,10 @@ from dgn.training.metrics import METRICS
 from dgn.training.trained import load_trained, predict_part
 
 
-def make_candidates(choices: dict[str, Any]) -> dict[str, Experiment]:
-    """Every candidate, as wide as the parameters allow."""
+def make_candidates(choices: dict[str, Any], only: list[str] | None) -> dict[str, Experiment]:
+    """Every candidate, or those named, as wide as the parameters allow."""
     shared, own = choices.get("shared", []), choices["candidates"]
-    made = {name: load_experiment(choices["begin"], [*shared, *changes(own, name)]) for name in own}
+    made = {name: load_experiment(choices["begin"], [*shared, *changes(own, name)]) for name in only or own}
     wide = {name: fit_width(each, choices["parameters"]) for name, each in made.items()}
     seeds = tuple(choices["fresh_seeds"])
     return {
@@ -145,17 +146,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--folds", type=Path, nargs="*")
     parser.add_argument("--parallel", type=int, default=1)
+    parser.add_argument("--only", nargs="*")
     asked = parser.parse_args()
     if len({fold.name for fold in asked.folds or ()}) < len(asked.folds or ()):
         parser.error("--folds: expected folders of different names, got one twice; rename it")
     choices = yaml.safe_load(asked.choices.read_text())
     name = choices["name"]
-    candidates = make_candidates(choices)
+    candidates = make_candidates(choices, asked.only)
     scores = compare(candidates, choices, asked)
     if not scores:
         sys.exit("no candidate could be trained; see why above")
     best = max(scores, key=lambda each: scores[each])
     print(f"best by validation: {best}", flush=True)
+    if asked.only:
+        return
     chosen = candidates[best]
     other = {each.name: each for missing, each in ablations(chosen).items() if missing.endswith("-directions")}
     finals = {asked.out / final: each for final, each in {name: chosen, **other}.items()}

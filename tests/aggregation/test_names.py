@@ -24,6 +24,9 @@ MEANINGS = {
     "dx1-group": Directional("dx", 1, absolute=True, group=3),
     "dx2-group2": Directional("dx", 2, absolute=True, group=2),
     "av1-group5": Directional("av", 1, group=5),
+    "fwd1+2": Directional("fwd", 1, plus=2),
+    "dx2-13-signed": Directional("dx", 2, plus=-13),
+    "bwd1-2-hard": Directional("bwd", 1, plus=-2, hardening=math.inf),
     "dx2-center-signed-hard": Directional("dx", 2, balance="center", hardening=math.inf),
 }
 
@@ -68,7 +71,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_named(name, nearest):
     [
         "", "dx01", "dx-1", "av1-signed", "fwd1-center", "bwd1-pad", "fwd1-signed", "mean-hard", "max1",
         "fwd1-group", "dx1-group-signed", "dx1-hard-group", "av1-group-group", "dx1-group0", "dx1-group2.5",
-        "dx1-hard-hard", "dx1-soft2-hard", "dx1-signed-signed",
+        "dx1-hard-hard", "dx1-soft2-hard", "dx1-signed-signed", "dx1+", "fwd1+0", "fwd1+2+3", "dx1+2-group",
         "dx1-", "dx1-soft-2", "dx1-softinf", "dir1-max", "dir-av", "DX1", " dx1",
     ],
 )  # fmt: skip
@@ -80,6 +83,12 @@ def test_meaningless_names_are_refused(name):
 def test_a_temperature_of_0_is_refused():
     with pytest.raises(ValueError, match=r"temperature above 0, got 0\.0; try av1-soft10"):
         parse("av2-soft0")
+
+
+@pytest.mark.parametrize("name", ["fwd2+1", "dx1-1", "av3-2-center"])
+def test_two_directions_come_in_order(name):
+    with pytest.raises(ValueError, match="second direction to come after the first"):
+        parse(name)
 
 
 @pytest.mark.parametrize(("name", "least"), [("dx1-group1", 2), ("av4-group3", 4)])

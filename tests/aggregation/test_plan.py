@@ -104,6 +104,16 @@ def test_one_sided_and_hardened_fields_are_shaped_first():
     assert torch.equal(weights.self, torch.cat([operator.self_weight for operator in shaped], dim=1))
 
 
+def test_two_directions_are_added_before_anything_else():
+    first, second = field()[:, :1], field()[:, 1:2]
+    both = torch.cat([first + second, first - second], dim=1)
+    names, alone = ["fwd1+2", "dx1-2", "bwd1-2-hard"], ["fwd1", "dx2", "bwd2-hard"]
+    found, expected = make_plan(names).compute_weights(field(), GRAPH), make_plan(alone).compute_weights(both, GRAPH)
+    assert torch.equal(found.edge, expected.edge)
+    assert torch.equal(found.self, expected.self)
+    assert make_plan(names).num_directions == 2
+
+
 def test_without_directions_no_field_is_needed():
     edge, node = make_plan(["mean", "max"]).compute_weights(None, GRAPH)
     assert (edge.shape, node.shape) == ((6, 0), (4, 0))

@@ -22,6 +22,7 @@ GAP = torch.rand(GRAPH.num_nodes, 4, generator=torch.Generator().manual_seed(2),
         (["dx1", "av1"], 1),
         (["dx1", "mean"], 0),
         (["dx4", "dx1-group2", "av3"], 2),
+        (["dx3", "fwd1+2", "dx1-2"], 1),
     ],
     ids=str,
 )
@@ -46,6 +47,7 @@ def test_both_parts_make_the_whole(names, learned):
         (["mean"], 1, "got 1 for mean"),
         (["dx1", "dx3"], 2, "got 2 for dx1, dx3"),
         (["dx1-group2"], 1, "expected groups of the 1 given directions alone, got 1 for dx1-group2"),
+        (["dx2", "fwd1+2"], 1, "expected sums of the 1 given directions alone, got 1 for dx2, fwd1.2"),
     ],
     ids=str,
 )

@@ -2,13 +2,15 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
 ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
 BEYOND = 2  # so many directions beyond its own are looked at for a group, unless it is told how many
-_DIRECTIONAL = re.compile(r"(?P<kind>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<options>(?:-[a-z]+[0-9.]*)*)")
+_DIRECTIONAL = re.compile(
+    r"(?P<kind>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<plus>[+-][1-9][0-9]*)?(?P<options>(?:-[a-z]+[0-9.]*)*)"
+)
 _AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<options>.*)")
 
 
@@ -16,6 +18,7 @@ _AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<
 class Directional:
     """One directional sum: which field column, shaped how, weighted how.
 
+    ``plus`` is the number of a second direction that is added to the first, negative where it is taken away.
     ``hardening`` is ``None`` for the field as it is, infinity for the argmax, a number for a softmax at that
     temperature. ``absolute`` takes the absolute value of the result, which makes a derivative blind to the sign of
     the field. ``group`` is the number of first directions of which those near this one in eigenvalue form a group
@@ -29,6 +32,7 @@ class Directional:
     hardening: float | None = None
     absolute: bool = False
     group: int | None = None
+    plus: int = 0
 
     @property
     def columns(self) -> int:
@@ -38,16 +42,18 @@ class Directional:
     @property
     def num_directions(self) -> int:
         """How many columns of the field are read."""
-        return self.direction if self.group is None else self.group
+        return max(self.direction, abs(self.plus)) if self.group is None else self.group
 
 
 def parse(name: str) -> str | Directional:
     """Read one aggregator name; an isotropic one is returned as it is.
 
-    >>> parse("dx2-center-signed")
-    Directional(kind='dx', direction=2, balance='center', padding=None, hardening=None, absolute=False, group=None)
+    >>> parse("dx2-center-signed") == Directional("dx", 2, balance="center")
+    True
     >>> parse("dx2-group").group, parse("dx2-group7").group
     (4, 7)
+    >>> parse("fwd1-2").plus
+    -2
     >>> parse("dir1-av") == parse("av1")
     True
     """
@@ -58,10 +64,17 @@ def parse(name: str) -> str | Directional:
     match = _DIRECTIONAL.fullmatch(plain)
     if match is None:
         raise ValueError(_unknown(name))
-    options = match["options"].split("-")[1:]
+    options, direction, plus = match["options"].split("-")[1:], int(match["direction"]), int(match["plus"] or 0)
+    if plus and abs(plus) <= direction:
+        raise ValueError(
+            f"aggregator {name!r}: expected the second direction to come after the first, got {abs(plus)} after "
+            f"{direction}; write the smaller number first, as in {match['kind']}1+2"
+        )
     if any(option.startswith("group") for option in options):
-        return _group(name, match["kind"], int(match["direction"]), options)  # type: ignore[arg-type]
-    return _with_options(name, match["kind"], int(match["direction"]), options)  # type: ignore[arg-type]
+        if plus:
+            raise ValueError(_unknown(name))
+        return _group(name, match["kind"], direction, options)  # type: ignore[arg-type]
+    return replace(_with_options(name, match["kind"], direction, options), plus=plus)  # type: ignore[arg-type]
 
 
 def _with_options(
@@ -108,6 +121,6 @@ def _unknown(name: str) -> str:
     remedy = f"did you mean {near[0]!r}?" if near else "see docs/aggregators.md"
     return (
         f"aggregator {name!r}: expected one of {', '.join(ISOTROPIC)}, or av, dx, fwd or bwd with the number of a "
-        f"direction and options: -center or -pad for av and dx, -signed for dx, -hard or -soft10 for all, or -group "
-        f"alone for av and dx; {remedy}"
+        "direction, or of two as in fwd1+2 or fwd1-2, and options: -center or -pad for av and dx, -signed for dx, "
+        f"-hard or -soft10 for all, or -group alone for av and dx; {remedy}"
     )

@@ -166,7 +166,7 @@ def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None)
     """Edge and self weights of one output; ``field`` has all columns, [E, K]."""
     if weight.group is not None:
         return _weigh_group(weight, field[:, : weight.group], graph, gap if gap is None else gap[..., : weight.group])
-    field = field[:, weight.direction - 1 : weight.direction]
+    field = _along(weight, field)
     if weight.kind in ("fwd", "bwd"):
         field = forward_field(field) if weight.kind == "fwd" else backward_field(field)
     if weight.hardening is not None:
@@ -174,6 +174,13 @@ def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None)
     if weight.kind == "dx":
         return derivative_weights(field, graph, weight.balance, weight.padding)
     return smoothing_weights(field, graph, weight.balance, weight.padding)
+
+
+def _along(weight: Directional, field: Tensor) -> Tensor:
+    """The column of a direction, or the sum or difference of two, [E, 1]."""
+    first = field[:, weight.direction - 1 : weight.direction]
+    second = field[:, abs(weight.plus) - 1 : abs(weight.plus)]
+    return first if not weight.plus else first + second if weight.plus > 0 else first - second
 
 
 def _weigh_group(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:

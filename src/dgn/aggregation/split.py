@@ -58,6 +58,11 @@ def _check(plan: Plan, learned: int, first: int) -> None:
             f"{', '.join(plan.names)}; learned directions have no eigenvalues, so say how many form the group at most, "
             "as in dx1-group2"
         )
+    if learned > 0 and any(weight.plus and abs(weight.plus) > first for weight in plan.weights):
+        raise ValueError(
+            f"learned_directions: expected sums of the {max(first, 0)} given directions alone, got {learned} for "
+            f"{', '.join(plan.names)}; a learned direction can be any sum already, so name it alone"
+        )
     named = {weight.direction for weight in plan.weights}
     if not (0 <= learned <= plan.num_directions and named.issuperset(range(first + 1, plan.num_directions + 1))):
         raise ValueError(
