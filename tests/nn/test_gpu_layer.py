@@ -95,6 +95,24 @@ def test_the_layer_equals_its_definition(shape, parts):
         assert difference < 2e-5 * scale, f"{name}: {difference} of {scale}"
 
 
+TOWERS = [case for case in CASES if case[0][-1] > 1]
+
+
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize(("shape", "parts"), TOWERS)
+def test_joined_narrow_towers_equal_their_definition(shape, parts):
+    expected, before = run(by_definition, torch.float64, shape, parts), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        got = run(whole, torch.float32, shape, parts)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    for name, value in expected.items():  # ten bits of a factor: tails of single numbers say little, their size does
+        difference = float((got[name].double() - value.double()).norm())
+        assert difference < 5e-3 * (1 + float(value.double().norm())), f"{name}: {difference}"
+
+
 @pytest.mark.slow
 def test_the_layer_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES))
+    check_in_interpreter(__file__, "definition", len(CASES) + len(TOWERS))

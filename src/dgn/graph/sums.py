@@ -10,7 +10,7 @@ from torch import Tensor
 from dgn.graph.derivatives import differentiable_once
 
 BLOCK_ROWS = 64
-MOST_PARTS = 256  # in which the rows of a weighted sum are taken
+MOST_PARTS = 1024  # in which the rows of a weighted sum are taken
 
 
 @triton.jit

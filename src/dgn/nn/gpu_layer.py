@@ -120,8 +120,7 @@ class _Layer(torch.autograd.Function):
             of_x = side_by_side if others is None else side_by_side.add_(others)
         else:
             of_maps = _maps_back(call, side_by_side, edge, x, maps, setting)
-            of_ends, of_own = side_by_side.split([2 * width, out], dim=1)
-            of_x = _add_product(others, of_ends, maps.ends, in_place=others is node).addmm_(of_own, maps.own)
+            of_x = _add_product(others, side_by_side, torch.cat([maps.ends, maps.own]), in_place=others is node)
         token = None if setting.features is None else x.new_empty(0)
         return of_x, *of_maps, of_scaled, of.bias, of.gamma, of.beta, token, None
 

@@ -21,6 +21,7 @@ from dgn.nn.tail import draw_mask, end_of_layer, is_fused
 
 WIDEST = 256  # channels up to which a layer is one function: beyond, the library's products are faster
 MOST_KINDS = 64  # of edges, for the same
+NARROW = 16  # channels of a tower below which products of single towers are slower than of all, most of it zeros
 
 
 def is_whole(x: Tensor, conv: DGNConv, norm: BatchNorm | None, weights: Weights, edge_attr: Edges) -> bool:
@@ -87,55 +88,64 @@ def run_layer(
 
 
 def _maps(conv: DGNConv, norm: BatchNorm) -> Any:
-    """The parameters of a layer: matrices of all channels but for the largest, which stays in towers."""
+    """The parameters of a layer: matrices of all channels but for the largest, which stays in towers if they are wide.
+
+    Matrix units take T times the arithmetic of T narrow towers in their stride; without them it would be slower.
+    """
     from dgn.nn.gpu_layer import Maps
+    from dgn.nn.gpu_products import precision
 
     message, update = conv.message, conv.update
+    scaled: Tensor = update.scaled
+    if conv.towers > 1 and max(conv.in_channels, conv.out_channels) < NARROW * conv.towers and precision() == "tf32":
+        scaled = join_towers(scaled, len(conv.scalers), len(conv.plan))[None]
     ends = bias = edge = own = None
     if isinstance(message, MessageLinear):
         assert update.own is not None
         ends, own, bias = join_towers(message.ends, 2), join_towers(update.own), message.bias.flatten()
         edge = None if message.edge is None else message.edge.flatten(0, 1)
-    return Maps(ends, bias, edge, own, update.scaled, update.bias.flatten(), norm.weight, norm.bias)
+    return Maps(ends, bias, edge, own, scaled, update.bias.flatten(), norm.weight, norm.bias)
 
 
-def join_towers(matrices: Tensor, groups: int = 1) -> Tensor:
-    """Matrices of towers as one that keeps the towers apart: ``[T, R rows, columns] -> [R T rows, T columns]``.
+def join_towers(matrices: Tensor, row_groups: int = 1, column_groups: int = 1) -> Tensor:
+    """Matrices of towers as one that keeps the towers apart: ``[T, rows, columns] -> [T rows, T columns]``.
 
-    Rows come in R ``groups``; inside a group of the result, tower follows tower.
+    Rows and columns come in groups; inside a group of the result, tower follows tower.
 
     >>> join_towers(torch.tensor([[[1.0]], [[2.0]]]))
     tensor([[1., 0.],
             [0., 2.]])
+    >>> join_towers(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), column_groups=2)
+    tensor([[1., 0., 2., 0.],
+            [0., 3., 0., 4.]])
     """
     towers, height, length = matrices.shape
     if towers == 1:
         return matrices.flatten(0, 1)
-    place = _places(towers, height, length, height // groups, matrices.device)
-    joined: Tensor = _Join.apply(matrices, place)  # type: ignore[no-untyped-call]
-    return joined
+    rows, columns = height // row_groups, length // column_groups
+    parts = matrices.view(towers, row_groups, rows, column_groups, columns)
+    joined: Tensor = _Join.apply(parts, _same_tower(towers, matrices.dtype, matrices.device))  # type: ignore[no-untyped-call]
+    return joined.view(towers * height, towers * length)
 
 
 @cache
-def _places(towers: int, height: int, length: int, rows: int, device: torch.device) -> Tensor:
-    """Where each number of the towers stands in the whole matrix."""
-    tower, row, column = torch.meshgrid(torch.arange(towers), torch.arange(height), torch.arange(length), indexing="ij")
-    to_row = (row // rows * towers + tower) * rows + row % rows
-    return ((to_row * towers + tower) * length + column).flatten().to(device)
+def _same_tower(towers: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """1 where the tower of a row is the tower of a column, among [groups, T, rows, groups, T, columns]; else 0."""
+    return torch.eye(towers, dtype=dtype, device=device).view(1, towers, 1, 1, towers, 1)
 
 
 class _Join(torch.autograd.Function):
+    """``[T, R, rows, C, columns] -> [R, T, rows, C, T, columns]``, 0 between different towers."""
+
     @staticmethod
-    def forward(ctx: Any, matrices: Tensor, place: Tensor) -> Tensor:
-        ctx.save_for_backward(place)
-        ctx.shape, ctx.side = matrices.shape, current_side()
-        towers, height, length = matrices.shape
-        whole = matrices.new_zeros(towers * towers * height * length)
-        return whole.index_copy_(0, place, matrices.flatten()).view(towers * height, towers * length)
+    def forward(ctx: Any, parts: Tensor, same: Tensor) -> Tensor:
+        ctx.side = current_side()
+        towers, row_groups, rows, column_groups, columns = parts.shape
+        joined = parts.new_empty(row_groups, towers, rows, column_groups, towers, columns)
+        return torch.mul(parts.transpose(0, 1).unsqueeze(4), same, out=joined)
 
     @staticmethod
     @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (place,) = ctx.saved_tensors
         with on(ctx.side, grad):
-            return grad.flatten().index_select(0, place).view(ctx.shape), None
+            return grad.diagonal(dim1=1, dim2=4).permute(4, 0, 1, 2, 3).contiguous(), None

@@ -17,6 +17,7 @@ from dgn.nn.tail_kernels import (
 )
 
 MOST_BLOCKS = 128  # of rows: their statistics are read at once
+MOST_APART = 1024  # of rows that need no statistics
 BLOCK_N = 16  # rows at once; measured, 32 takes three times as long on the way back
 
 
@@ -77,7 +78,7 @@ def normalize(
         *parts, running.mean, running.variance, running.tracked, *found, channels, len(parts.count), running.eps,
         running.momentum, **small,
     )  # fmt: skip
-    rows, _, grid, shape = split_rows(n, channels)
+    rows, _, grid, shape = split_rows(n, channels, MOST_APART)
     normalize_rows[grid](
         y, found.mean, found.inverse, gamma, beta, _or(residual, y), _or(end.kept, y), out, n, channels, rows,
         end.keep_factor, RELU=end.relu, HAS_KEPT=end.kept is not None, HAS_RESIDUAL=residual is not None, **shape,
@@ -88,7 +89,7 @@ def normalize(
 def norm_gradients(grad: Tensor, y: Tensor, found: Found, gamma: Tensor, beta: Tensor, end: End) -> NormGradients:
     """Sums over all rows that the gradient of each row needs."""
     n, channels = y.shape
-    rows, blocks, grid, shape = split_rows(n, channels)
+    rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
     parts = y.new_empty(5, blocks, channels)
     sum_gradients[grid](
         grad, y, _or(end.kept, y), _or(end.size, y), _or(end.real, y), found.mean, found.inverse, gamma, beta, parts, n,
@@ -118,7 +119,7 @@ def row_gradients(
 ) -> Tensor | None:
     """Gradients before the norm, written to ``every`` (for each scaler) and ``own``; returns that of the residual."""
     n, channels = y.shape
-    rows, _, grid, shape = split_rows(n, channels)
+    rows, _, grid, shape = split_rows(n, channels, MOST_APART)
     apart = residual and end.kept is not None
     residual_grad = torch.empty_like(y) if apart else grad if residual else None
     gradient_of_rows[grid](
@@ -136,7 +137,7 @@ def combine(
 ) -> tuple[Tensor, Parts]:
     """The last sum of a convolution [N, out], and statistics of its blocks of rows; all given are contiguous."""
     (n, _, scalers, width), channels = every.shape, bias.numel()
-    rows, blocks, grid, shape = split_rows(n, channels)
+    rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
     y = every.new_empty(n, channels)
     parts = Parts(every.new_empty(blocks, channels), every.new_empty(blocks, channels), every.new_empty(blocks))
     combine_rows[grid](
@@ -182,9 +183,9 @@ class Finish(torch.autograd.Function):
         return every, own, None, of.bias.view(bias_shape), of.gamma, of.beta, of_residual, None
 
 
-def split_rows(n: int, channels: int) -> tuple[int, int, tuple[int, int], dict[str, int]]:
+def split_rows(n: int, channels: int, most_blocks: int) -> tuple[int, int, tuple[int, int], dict[str, int]]:
     """Rows per block, number of blocks, the grid, and the shape of a program."""
-    rows = BLOCK_N * max(1, triton.cdiv(n, MOST_BLOCKS * BLOCK_N))
+    rows = BLOCK_N * max(1, triton.cdiv(n, most_blocks * BLOCK_N))
     blocks = triton.cdiv(n, rows)
     block_c = min(64, triton.next_power_of_2(channels))
     return rows, blocks, (blocks, triton.cdiv(channels, block_c)), {"BLOCK_N": BLOCK_N, "BLOCK_C": block_c}

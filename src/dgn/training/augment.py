@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from dgn.aggregation import Plan
+from dgn.aggregation import Plan, Weights
 from dgn.data.store import Store
 from dgn.fields import distort, rotate
 from dgn.graph import Graph
@@ -31,17 +31,19 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     repeated eigenspace, reflected, rotated, distorted, and directions are left out, in this order. The same state of
     the generator gives the same graphs, whatever the batches are.
     """
-    nodes, field = dict[str, Tensor](), store.edges.get("field")
+    nodes, heads = dict[str, Tensor](), None
     if settings.mirror:
-        draw = torch.rand(store.graph.num_graphs, 1, generator=generator, device=store.device)
-        nodes, field = _mirror(store, draw < 0.5)
+        heads = torch.rand(store.graph.num_graphs, 1, generator=generator, device=store.device) < 0.5
+        nodes = _mirror(store, heads)
     if settings.hide:
         nodes["x"] = _hide(nodes.get("x", store.nodes["x"]), store, settings.hide, generator)
     if settings.shift:
         nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store.graph, settings.shift, generator)
     if not changes_field(settings):
         return store.replaced(store.weights, nodes)
-    assert field is not None
+    if heads is not None and not changes_field(replace(settings, mirror=False)):
+        return store.replaced(_mirrored_weights(plan, store, heads), nodes)
+    field = store.edges["field"] if heads is None else _mirrored(store, heads)
     field = _change(field, store, settings, generator)
     return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
 
@@ -73,8 +75,8 @@ def _change(field: Tensor, store: Store, settings: AugmentationSettings, generat
     return field
 
 
-def _mirror(store: Store, heads: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-    """Some graphs mirrored along their last coordinate: inputs that are this coordinate, and the field along it.
+def _mirror(store: Store, heads: Tensor) -> dict[str, Tensor]:
+    """Some graphs mirrored along their last coordinate, and inputs that are this coordinate with it.
 
     A coordinate stays between the smallest and the largest of its graph.
     """
@@ -83,12 +85,31 @@ def _mirror(store: Store, heads: Tensor) -> tuple[dict[str, Tensor], Tensor]:
     last = potential[:, -1:]
     least, most = _ends(last, graph)
     turned = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
-    field = store.edges["field"].clone()
-    field[:, -1:] *= torch.where(heads[graph.batch[graph.target]], -1.0, 1.0)
     nodes = {"potential": torch.cat([potential[:, :-1], turned], dim=1)}
     if x.is_floating_point():
         nodes["x"] = torch.where((x == last).all(dim=0), turned, x)
-    return nodes, field
+    return nodes
+
+
+def _mirrored(store: Store, heads: Tensor) -> Tensor:
+    """The field of these graphs: along the last coordinate it changes its sign."""
+    assert store.graph.batch is not None
+    field = store.edges["field"].clone()
+    field[:, -1:] *= torch.where(heads[store.graph.batch[store.graph.target]], -1.0, 1.0)
+    return field
+
+
+def _mirrored_weights(plan: Plan, store: Store, heads: Tensor) -> Weights:
+    """The weights of these fields, each graph's taken from those of both sides, which are computed once."""
+    graph, gap = store.graph, store.nodes.get("gap")
+    assert graph.batch is not None
+
+    def turn() -> Weights:
+        return plan.compute_weights(_mirrored(store, torch.ones_like(heads)), graph, gap)
+
+    other: Weights = graph.once(f"weights mirrored for {plan.names}", turn)
+    edge = torch.where(heads[graph.batch[graph.target]], other.edge, store.weights.edge)
+    return Weights(edge, torch.where(heads[graph.batch], other.self, store.weights.self))
 
 
 def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> Tensor:
