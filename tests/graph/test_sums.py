@@ -8,7 +8,6 @@ from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 pytest.importorskip("triton")
 
 KINDS = [(200, 5, 3), (64, 1, 70), (1, 28, 16), (130, 32, 65), (0, 4, 8), (90, 40, 5)]
-WEIGHTED = [(200, 1, 3, 190), (9000, 2, 5, 8999), (1, 5, 70, 1), (0, 2, 8, 0), (40, 4, 16, 0)]
 SIZES = [[3, 0, 17, 1, 40], [0], [0, 0, 5], [16], [1] * 30]
 
 
@@ -35,22 +34,6 @@ def test_kernel_rows_of_one_kind(rows, kinds, channels, moved, dtype):
 
 @pytest.mark.gpu
 @somewhere
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("rows", "weights", "channels", "last"), WEIGHTED)
-def test_kernel_weighted_rows_of_which_the_first_count(rows, weights, channels, last, dtype):
-    from dgn.graph.sums import sum_weighted
-
-    values, weight = draw(rows, channels, dtype=dtype), draw(rows, weights, dtype=dtype)
-    place = torch.randperm(rows, generator=torch.Generator().manual_seed(0)).to(DEVICE, torch.int32)
-    values[place[last:].long()] = torch.nan  # what does not count is not read
-    weight[last:] = torch.nan
-    found = sum_weighted(values, weight, place, torch.tensor([last], device=DEVICE))
-    expected = weight[:last].double().T @ values[place[:last].long()].double()
-    torch.testing.assert_close(found, expected.to(dtype), rtol=1e-5, atol=1e-4)
-
-
-@pytest.mark.gpu
-@somewhere
 @pytest.mark.parametrize("channels", [1, 16, 70])
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("mean", [False, True])
@@ -72,4 +55,4 @@ def test_kernel_neighbouring_rows_and_their_gradient(sizes, channels, mean):
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "kernel_", 4 * len(KINDS) + 6 * len(SIZES) + 2 * len(WEIGHTED))
+    check_in_interpreter(__file__, "kernel_", 4 * len(KINDS) + 6 * len(SIZES))

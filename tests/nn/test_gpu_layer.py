@@ -95,24 +95,26 @@ def test_the_layer_equals_its_definition(shape, parts):
         assert difference < 2e-5 * scale, f"{name}: {difference} of {scale}"
 
 
-TOWERS = [case for case in CASES if case[0][-1] > 1]
+ROUNDED = [("high", 5e-3, case) for case in CASES if case[0][-1] > 1] + [("medium", 0.1, case) for case in CASES[::3]]
 
 
 @pytest.mark.gpu
 @somewhere
-@pytest.mark.parametrize(("shape", "parts"), TOWERS)
-def test_joined_narrow_towers_equal_their_definition(shape, parts):
-    expected, before = run(by_definition, torch.float64, shape, parts), torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
+@pytest.mark.parametrize(("precision", "tolerance", "case"), ROUNDED)
+def test_the_layer_with_rounded_products_is_near_its_definition(precision, tolerance, case):
+    """Narrow towers are then one matrix, and with eight bits what was aggregated is kept in bfloat16."""
+    expected, before = run(by_definition, torch.float64, *case), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
     try:
-        got = run(whole, torch.float32, shape, parts)
+        got = run(whole, torch.float32, *case)
     finally:
         torch.set_float32_matmul_precision(before)
-    for name, value in expected.items():  # ten bits of a factor: tails of single numbers say little, their size does
+    for name, value in expected.items():
         difference = float((got[name].double() - value.double()).norm())
-        assert difference < 5e-3 * (1 + float(value.double().norm())), f"{name}: {difference}"
+        assert difference < tolerance * (1 + float(value.double().norm())), f"{name}: {difference}"
+        assert got[name].dtype in (torch.float32, torch.int64)
 
 
 @pytest.mark.slow
 def test_the_layer_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES) + len(TOWERS))
+    check_in_interpreter(__file__, "definition", len(CASES) + len(ROUNDED))

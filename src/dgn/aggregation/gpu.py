@@ -16,13 +16,13 @@ from dgn.graph.sums import sum_segments
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def forward(call: Call, towers: int = 1) -> Saved:
-    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter).
+def forward(call: Call, towers: int = 1, dtype: torch.dtype | None = None) -> Saved:
+    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter); ``dtype`` is that of the outputs.
 
     With several ``towers``, which share out the C channels, outputs lie tower by tower, [N, T, A, C / T], as a product
     of each tower with a matrix of its own reads them.
     """
-    saved = Saved(*call.empty_outputs())
+    saved = Saved(*call.empty_outputs(dtype))
     unused = call.pointer
     shape = _shape(call.example, call.neighbor, call.num_nodes)
     if saved.out.numel():
@@ -45,11 +45,13 @@ def backward(
     space: Gradients | None = None,
     extra: Tensor | None = None,
     towers: int = 1,
+    number_grad: Tensor | None = None,
 ) -> Gradients:
     """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
 
     They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
-    the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs.
+    the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs. Where edges
+    have numbers, ``number_grad`` [N, R, C] gets what each node adds to the gradient of the R rows of the table.
     """
     space = call.empty_gradients() if space is None else space
     edge_grad, source_grad, target_grad, node_grad = space
@@ -60,9 +62,10 @@ def backward(
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
             call.order if call.source is None else call.place, *saved[1:], _or(call.number, unused),
-            _or(extra, unused), edge_grad, target_grad, node_grad,
+            _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
             call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
-            A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
+            A=len(call.codes), HAS_EXTRA=extra is not None, SUM_NUMBERS=number_grad is not None,
+            WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
         shape = _shape(call.example, call.neighbor, source_grad.size(0))

@@ -70,13 +70,17 @@ def load_extra(extra, inside, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_
 @triton.jit
 def gradient_of_messages(
     grad, out, source, target, table, row, weight, self_weight, pointer, neighbor, place, at_max, at_min, sign, average,
-    number, extra, edge_grad, target_grad, node_grad, num_channels, source_stride, target_stride, target_grad_stride,
-    CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr, NEED_VAR: tl.constexpr,
-    NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr, HAS_TARGET: tl.constexpr,
-    HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr, WIDTH: tl.constexpr, NUMBERS: tl.constexpr,
+    number, extra, edge_grad, target_grad, node_grad, number_grad, num_channels, source_stride, target_stride,
+    target_grad_stride, CODES: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, W: tl.constexpr,
+    NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr,
+    HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, HAS_EXTRA: tl.constexpr,
+    ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr, WIDTH: tl.constexpr, NUMBERS: tl.constexpr,
+    SUM_NUMBERS: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts."""
+    """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts.
+
+    ``number_grad`` gets their sums weighted by each of the numbers of an edge.
+    """
     i = tl.program_id(0).to(tl.int64)
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channels < num_channels
@@ -104,7 +108,9 @@ def gradient_of_messages(
                           num_channels, source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS), axis=0)  # fmt: skip
     place_max = load_place(at_max + here, inside, NEED_MAX, BLOCK_C)
     place_min = load_place(at_min + here, inside, NEED_MIN, BLOCK_C)
-    total = tl.zeros([BLOCK_C], ACC)
+    total, by_number = tl.zeros([BLOCK_C], ACC), ()
+    for _ in tl.static_range(NUMBERS if SUM_NUMBERS else 0):
+        by_number = by_number + (tl.zeros([BLOCK_C], ACC),)
     for start in range(0, degree, BLOCK_E):
         offsets = start + tl.arange(0, BLOCK_E)
         live = offsets < degree
@@ -123,8 +129,15 @@ def gradient_of_messages(
             g += w[:, None] * along[column][None, :]
         if HAS_TARGET:
             total += tl.sum(live.to(ACC)[:, None] * g, axis=0)
+        grown = ()
+        for k in tl.static_range(NUMBERS if SUM_NUMBERS else 0):
+            times = tl.load(number + edges * NUMBERS + k, mask=live, other=0.0).to(ACC)
+            grown = grown + (by_number[k] + tl.sum(times[:, None] * g, axis=0),)
+        by_number = grown
         to = tl.load(place + edges).to(tl.int64)
         tl.store(edge_grad + to[:, None] * num_channels + channels[None, :], g, mask=live[:, None] & inside[None, :])
+    for k in tl.static_range(NUMBERS if SUM_NUMBERS else 0):
+        tl.store(number_grad + (i * NUMBERS + k) * num_channels + channels, by_number[k], mask=inside)
     if HAS_TARGET:
         tl.store(target_grad + i * target_grad_stride + channels, total, mask=inside)
     if HAS_SELF:

@@ -1,4 +1,4 @@
-"""Sums of rows on a GPU (Triton), always in the same order: of neighbouring ones, of those of one kind, weighted."""
+"""Sums of rows on a GPU (Triton), always in the same order: of neighbouring ones, of those of one kind."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from torch import Tensor
 from dgn.graph.derivatives import differentiable_once
 
 BLOCK_ROWS = 64
-MOST_PARTS = 1024  # in which the rows of a weighted sum are taken
 
 
 @triton.jit
@@ -78,32 +77,6 @@ def sum_kinds(values, place, kind, last, out, num_rows, num_channels, kinds, ACC
 
 
 @triton.jit
-def sum_times(values, weight, place, last, out, num_channels, step, ACC: tl.constexpr, WEIGHTS: tl.constexpr,
-              BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
-    """Sum the rows ``place[r]`` of ``values`` times each number of ``weight[r]``, for blocks ``step`` rows apart."""
-    part = tl.program_id(0)
-    channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
-    inside = channels < num_channels
-    end = tl.load(last).to(tl.int32)
-    totals = ()
-    for _ in tl.static_range(WEIGHTS):
-        totals = totals + (tl.zeros([BLOCK_N, BLOCK_C], ACC),)
-    for start in range(part * BLOCK_N, end, step):
-        rows = start + tl.arange(0, BLOCK_N)
-        live = rows < end
-        at = tl.load(place + rows, mask=live, other=0).to(tl.int64)
-        mask = live[:, None] & inside[None, :]
-        value = tl.load(values + at[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(ACC)
-        grown = ()
-        for k in tl.static_range(WEIGHTS):
-            w = tl.load(weight + rows.to(tl.int64) * WEIGHTS + k, mask=live, other=0.0).to(ACC)
-            grown = grown + (totals[k] + w[:, None] * value,)
-        totals = grown
-    for k in tl.static_range(WEIGHTS):
-        tl.store(out + (part * WEIGHTS + k) * num_channels + channels, tl.sum(totals[k], axis=0), mask=inside)
-
-
-@triton.jit
 def add_parts(parts, out, num_parts, size, BLOCK_P: tl.constexpr, BLOCK: tl.constexpr):
     """The sum of few rows, a block of columns at a time."""
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -134,22 +107,6 @@ def sum_by_kind(
         BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
     )  # fmt: skip
     return _whole(parts).to(values.dtype)
-
-
-def sum_weighted(values: Tensor, weight: Tensor, place: Tensor, last: Tensor) -> Tensor:
-    """The product ``weight.T @ values[place]`` for few columns of weights: ``[R, W], [V, C] -> [W, C]``.
-
-    ``last``, one number on the device, says how many of the rows ``place`` [R] count; the others are not read.
-    """
-    values, weight = values.contiguous(), weight.contiguous()
-    (rows, weights), channels, block_n = weight.shape, values.size(1), 32
-    parts, block_c = min(MOST_PARTS, max(1, triton.cdiv(rows, block_n))), _block(channels)
-    found = values.new_empty(parts, weights, channels, dtype=torch.promote_types(values.dtype, torch.float32))
-    sum_times[(parts, triton.cdiv(channels, block_c))](
-        values, weight, place, last, found, channels, parts * block_n, ACC=_accumulator(values), WEIGHTS=weights,
-        BLOCK_N=block_n, BLOCK_C=block_c,
-    )  # fmt: skip
-    return _whole(found).to(values.dtype)
 
 
 def _whole(parts: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from dgn.nn.aside import current_side, on
 TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
 TALL_TOWER = 1 << 10  # the same for matrices of towers: alone, each would keep one multiprocessor busy with all rows
 PARTS = 64
+FEW_PARTS, LARGE = 16, 1 << 16  # for products of so many numbers: each part writes all of them
 
 
 class Linear(nn.Linear):
@@ -84,8 +85,6 @@ class _Multiply(torch.autograd.Function):
 
 
 class _AddBias(torch.autograd.Function):
-    """A product with ones sums columns faster than a reduction does."""
-
     @staticmethod
     def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
         ctx.side = current_side()
@@ -94,32 +93,39 @@ class _AddBias(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         with on(ctx.side, grad):
-            of_bias = sum_of_products(grad.new_ones(grad.size(0), 1), grad)[0]
+            of_bias = sum_of_rows(grad)
         return grad, of_bias
 
 
 def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
-    """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
+    """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``, in single precision at least."""
     if a.dim() == 3 and a.size(1) == 1:
         return sum_of_products(a[:, 0], b[:, 0])[None]
-    rows, whole = a.size(0), a.size(0) // PARTS * PARTS
+    rows, parts = a.size(0), FEW_PARTS if a.dim() == 2 and a.size(1) * b.size(1) > LARGE else PARTS
+    whole = rows // parts * parts
     if rows < (TALL if a.dim() == 2 else TALL_TOWER):
         return _product(a[None], b[None])
-    total = _product(_split(a[:whole]), _split(b[:whole]))
+    total = _product(_split(a[:whole], parts), _split(b[:whole], parts))
     return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
 
 
-def _split(x: Tensor) -> Tensor:
+def sum_of_rows(x: Tensor) -> Tensor:
+    """``[N, C] -> [C]``: a product with ones sums columns faster than a reduction does."""
+    return sum_of_products(x.new_ones(x.size(0), 1), x)[0]
+
+
+def _split(x: Tensor, parts: int) -> Tensor:
     """Rows in parts: ``[P N, ..., m] -> [P, N, ..., m]``.
 
     With towers a part takes every P-th row: then parts and towers lie at equal distances, as one batch of products.
     """
     if x.dim() == 2:
-        return x.reshape(PARTS, len(x) // PARTS, x.size(1))
-    return x.reshape(len(x) // PARTS, PARTS, *x.shape[1:]).transpose(0, 1)
+        return x.reshape(parts, len(x) // parts, x.size(1))
+    return x.reshape(len(x) // parts, parts, *x.shape[1:]).transpose(0, 1)
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
     """``[P, N, ..., m], [P, N, ..., n] -> [..., m, n]``, summed over P and N."""
     products = torch.matmul(a.movedim(1, -1), b.movedim(1, -2))
-    return products[0] if len(products) == 1 else products.sum(dim=0)
+    precise = torch.promote_types(products.dtype, torch.float32)
+    return products[0].to(precise) if len(products) == 1 else products.sum(dim=0, dtype=precise)

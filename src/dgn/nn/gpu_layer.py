@@ -13,10 +13,10 @@ from dgn.aggregation.call import Call, Saved
 from dgn.aggregation.operation import table_gradient
 from dgn.graph import Graph
 from dgn.graph.derivatives import differentiable_once
-from dgn.graph.sums import sum_by_kind, sum_weighted
+from dgn.graph.sums import sum_by_kind
 from dgn.nn.aside import Beside, on
-from dgn.nn.dense import multiply_towers, sum_of_products
-from dgn.nn.gpu_products import multiply
+from dgn.nn.dense import multiply_towers, sum_of_products, sum_of_rows
+from dgn.nn.gpu_products import factor_type, multiply
 from dgn.nn.tail_function import End, Found, combine, norm_gradients, normalize, row_gradients
 
 
@@ -81,7 +81,8 @@ class _Layer(torch.autograd.Function):
             ends = multiply(x, maps.ends.T, maps.message_bias)
             setting.beside.join(own, table)
         n, towers = x.size(0), len(maps.scaled)
-        saved = gpu.forward(_call(setting, x, ends, table), towers)
+        maps = maps._replace(scaled=maps.scaled.to(factor_type(x)))
+        saved = gpu.forward(_call(setting, x, ends, table), towers, maps.scaled.dtype)
         every = multiply_towers(saved.out.view(n, towers, -1), maps.scaled.transpose(1, 2))
         if setting.end.kept is not None:
             setting.beside.join(setting.end.kept)
@@ -99,7 +100,7 @@ class _Layer(torch.autograd.Function):
         found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting
         grad, (n, width), out, towers = grad.contiguous(), x.shape, maps.bias.numel(), len(maps.scaled)
         of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
-        every = x.new_empty(n, towers, maps.scaled.size(1)).unflatten(2, (-1, out // towers))
+        every = maps.scaled.new_empty(n, towers, maps.scaled.size(1) * towers // out, out // towers)
         # The gradients of source, target and own part side by side: what the maps of the node need.
         side_by_side = x.new_empty(n, width if ends is None else 2 * width + out)
         own = None if ends is None else side_by_side[:, 2 * width :]
@@ -113,13 +114,13 @@ class _Layer(torch.autograd.Function):
         apart = ends is None or call.node is not None  # the node's own gradient is one of x
         extra = of_residual if apart else None
         of_aggregated = multiply_towers(every, maps.scaled)
-        edge, node = _messages_back(call, of_aggregated, saved, side_by_side, extra)
+        edges, node = _messages_back(call, of_aggregated, saved, side_by_side, extra)
         others = node if apart and node is not None else of_residual
         if maps.ends is None or maps.own is None:
             of_maps: tuple[Tensor | None, ...] = (None,) * 4
             of_x = side_by_side if others is None else side_by_side.add_(others)
         else:
-            of_maps = _maps_back(call, side_by_side, edge, x, maps, setting)
+            of_maps = _maps_back(call, side_by_side, edges, x, maps, setting)
             of_x = _add_product(others, side_by_side, torch.cat([maps.ends, maps.own]), in_place=others is node)
         token = None if setting.features is None else x.new_empty(0)
         return of_x, *of_maps, of_scaled, of.bias, of.gamma, of.beta, token, None
@@ -135,33 +136,39 @@ def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: boo
 def _messages_back(
     call: Call, grad: Tensor, saved: Saved, ends: Tensor, extra: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Gradients of source and target, written side by side; returns those of messages and of the node by itself."""
-    width = call.example.size(1)
+    """Gradients of source and target, written side by side; returns those of edges and of the node by itself.
+
+    Those of edges are of the messages, or, where edges have numbers, what each node adds to the rows of the table.
+    """
+    n, width = call.num_nodes, call.example.size(1)
     # Padding, which kernels leave out, is read only where every edge has a row of the table of its own.
     every_edge = call.table is not None and call.row is None and call.number is None
     edge = (grad.new_zeros if every_edge else grad.new_empty)(call.neighbor.size(0), width)
-    node = grad.new_empty(call.num_nodes if call.has_self else 0, width)
+    node = ends.new_empty(n if call.has_self else 0, width)
+    number = None if call.number is None else ends.new_empty(n, call.number.size(1), width)
     target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
-    gpu.backward(call, grad, saved, (edge, ends[:, :width], target, node), extra, towers=grad.size(1))
+    space = edge, ends[:, :width], target, node
+    gpu.backward(call, grad, saved, space, extra, towers=grad.size(1), number_grad=number)
+    edges = edge if number is None else number
     if not call.has_self:
-        return edge, None
+        return edges, None
     if call.node is None and call.target is not None:  # the node stands for itself by its own parts
         ends[:, : 2 * width].view(-1, 2, width).add_(node[:, None])
-        return edge, None
-    return edge, node
+        return edges, None
+    return edges, node
 
 
 def _maps_back(
-    call: Call, side_by_side: Tensor, edge: Tensor, x: Tensor, maps: Maps, setting: Setting
+    call: Call, side_by_side: Tensor, edges: Tensor, x: Tensor, maps: Maps, setting: Setting
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """Gradients of the maps of a node and of messages, beside the way back."""
     width = x.size(1)
-    with on(setting.beside.side, side_by_side, edge, x):
+    with on(setting.beside.side, side_by_side, edges, x):
         products = sum_of_products(side_by_side, x)
         of_edge = of_table = None
         if call.table is not None and maps.edge is not None:
             assert setting.features is not None
-            of_table = _table_back(call, edge)
+            of_table = _table_back(call, edges).to(x.dtype)
             of_edge = of_table.T @ setting.features
             setting.beside.add(of_table, maps.edge)
         itself = call.has_self and call.node is None
@@ -170,18 +177,18 @@ def _maps_back(
         elif of_table is not None and call.number is not None and not itself:  # so is the last row
             of_message = of_table[-1]
         else:
-            of_message = sum_of_products(x.new_ones(x.size(0), 1), side_by_side[:, width : 2 * width])[0]
+            of_message = sum_of_rows(side_by_side[:, width : 2 * width])
     return products[: 2 * width], of_message, of_edge, products[2 * width :]
 
 
-def _table_back(call: Call, edge: Tensor) -> Tensor:
-    """The gradient of the table from those of messages; of padding, which stands behind all others, only zeros."""
+def _table_back(call: Call, edges: Tensor) -> Tensor:
+    """The gradient of the table from those of edges; of padding, which stands behind all others, only zeros."""
     assert call.table is not None
     if call.number is not None:
-        return sum_weighted(edge, call.number, call.place, call.pointer[-1:])
+        return sum_of_rows(edges.flatten(1)).view(edges.shape[1:])
     if call.row is not None:
-        return sum_by_kind(edge, call.row, call.table.size(0), call.place, call.pointer[-1:])
-    return table_gradient(call, edge, "triton")
+        return sum_by_kind(edges, call.row, call.table.size(0), call.place, call.pointer[-1:])
+    return table_gradient(call, edges, "triton")
 
 
 def _call(setting: Setting, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:

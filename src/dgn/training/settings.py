@@ -155,7 +155,7 @@ class TrainingSettings:
     monitor: Literal["loss", "metric"] = setting("what the plateau watches on the validation graphs", "loss")
     report: Literal["last", "best"] = setting("the epoch whose model counts", "last")
     seeds: tuple[int, ...] = setting("one run for each", (41, 95, 12, 35))
-    precision: Literal["32-true", "tf32-true", "bf16-mixed"] = setting("of the arithmetic", "32-true")
+    precision: Literal["32-true", "tf32-true", "bf16-products", "bf16-mixed"] = setting("of the arithmetic", "32-true")
 
     def __post_init__(self) -> None:
         check_ranges(self, "training")
