@@ -43,6 +43,7 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         "no-feed-forward": {"network.feed_forward", "network.inner_dropout", *widths},
         "no-gate": {"network.gate", *widths},
         "no-edge-updates": {"network.edge_updates", *widths},
+        "no-branches": {"network.branches", *widths},
         "no-augmentation": {"augmentation.mirror", "augmentation.hide", "augmentation.shift"},
         "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", "data.edge_walk", *widths},
     }
@@ -86,10 +87,21 @@ def test_without_directions_inputs_are_augmented_as_before() -> None:
     assert blind.augmentation == AugmentationSettings(mirror=True, hide=0.3, shift=0.1)
 
 
-def test_more_directions_than_there_are_isotropic_aggregators_are_refused() -> None:
-    many = load_experiment("zinc/plus", ["network.aggregators=[mean, dx1, dx2, dx3, av1, av2, av3]"])
-    with pytest.raises(ValueError, match=r"network.aggregators: expected at most 6, .* got 7"):
-        without_directions(many)
+def test_there_are_six_isotropic_aggregators_for_any_number_of_directions() -> None:
+    many = load_experiment("zinc/plus", ["network.aggregators=[dx1, mean, dx2, dx3, av1, av2, av3, max]"])
+    assert without_directions(many).network.aggregators == ("sum", "mean", "min", "std", "var", "max")
+    deep = load_experiment("cifar10/plus-deep")
+    blind = ablations(deep)["no-directions"]
+    assert (deep.network.towers, deep.network.hidden) == (25, 100)  # four channels each, and a fifth is too much
+    assert (blind.network.towers, blind.network.hidden) == (26, 104)
+    assert abs(size(blind) / size(deep) - 1) < 0.01
+
+
+def test_branches_make_room_for_one_network_of_their_size() -> None:
+    four = load_experiment("molhiv/plus", ["network.branches=4", "network.hidden=36"])
+    one = ablations(four)["no-branches"]
+    assert (one.network.branches, one.network.hidden) == (1, 76)
+    assert abs(size(one) / size(four) - 1) < 0.025
 
 
 def test_a_short_file_says_all(tmp_path: Path) -> None:

@@ -43,9 +43,7 @@ def test_unknown_devices_are_refused():
         make_fabric("cudo")
 
 
-@pytest.mark.parametrize(
-    ("precision", "inside"), [("tf32-true", "at high'"), ("bf16-products", "at medium'"), ("32-true", "at highest'")]
-)
+@pytest.mark.parametrize(("precision", "inside"), [("tf32-true", "at high'"), ("32-true", "at highest'")])
 def test_the_precision_of_products_is_given_back_after_an_error(precision, inside):
     before = torch.get_float32_matmul_precision()
     with pytest.raises(KeyError, match=inside), matrix_precision(precision):

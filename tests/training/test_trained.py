@@ -27,6 +27,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "best-of-averaged": ("multi-label", {"training": {"averaging": 0.9, "report": "best"}}),
     "nodes": ("node-classification", {"network": {"readout": "nodes"}}),
     "scaled": ("classification", {"network": {"scalers": ["identity", "amplification"]}}),
+    "branches": ("multi-label", {"network": {"branches": 3}, "training": {"averaging": 0.9}}),
+    "branches-of-nodes": ("node-classification", {"network": {"readout": "nodes", "branches": 2}}),
     "structure": ("regression", {"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"readout": "directional"}}),
 }
 

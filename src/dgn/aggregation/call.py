@@ -54,11 +54,10 @@ class Call(NamedTuple):
         """The row of the table of each edge."""
         return self.order if self.row is None else self.row
 
-    def empty_outputs(self, dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Space for the outputs, of a ``dtype`` of their own if given, and for what the way back needs.
+    def empty_outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Space for the outputs and for what the way back needs: places of extremes, signs, averages.
 
-        That is places of extremes, signs, and averages, relative to the first message of a node, so that a common
-        offset costs no digits.
+        Averages are relative to the first message of a node, so that a common offset costs no digits.
         """
         like, n, c = self.example, self.num_nodes, self.example.size(1)
         keep_max, keep_min = (self.save and self.needs(code) for code in (Code.MAX, Code.MIN))
@@ -69,7 +68,7 @@ class Call(NamedTuple):
         signs = like.new_empty if len(signed) == self.weight.size(1) else like.new_zeros
         accumulator = torch.promote_types(like.dtype, torch.float32)
         return (
-            like.new_empty(n, len(self.codes), c, dtype=dtype or like.dtype),
+            like.new_empty(n, len(self.codes), c),
             like.new_empty(n if keep_max else 0, c, dtype=torch.int32),
             like.new_empty(n if keep_min else 0, c, dtype=torch.int32),
             signs(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),

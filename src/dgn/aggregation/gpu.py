@@ -16,13 +16,13 @@ from dgn.graph.sums import sum_segments
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def forward(call: Call, towers: int = 1, dtype: torch.dtype | None = None) -> Saved:
-    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter); ``dtype`` is that of the outputs.
+def forward(call: Call, towers: int = 1) -> Saved:
+    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter).
 
     With several ``towers``, which share out the C channels, outputs lie tower by tower, [N, T, A, C / T], as a product
     of each tower with a matrix of its own reads them.
     """
-    saved = Saved(*call.empty_outputs(dtype))
+    saved = Saved(*call.empty_outputs())
     unused = call.pointer
     shape = _shape(call.example, call.neighbor, call.num_nodes)
     if saved.out.numel():

@@ -7,7 +7,7 @@ import typer
 from dgn.cli.display import make_console, print_table, say
 
 if TYPE_CHECKING:
-    from dgn.nn import DGN
+    from dgn.nn import DGN, Branches
     from dgn.reports.tables import Table
     from dgn.training.experiment import Experiment
 
@@ -99,6 +99,7 @@ def _data(experiment: "Experiment") -> str:
 def _layers(experiment: "Experiment") -> str:
     network = experiment.network
     parts = [f"{network.message}, {network.layers} layers of width {network.hidden}"]
+    parts = [f"{network.branches} branches, each {parts[0]}"] if network.branches > 1 else parts
     parts += [f"the last of width {network.last}"] if network.last else []
     parts += [f"{network.towers} towers"] if network.towers > 1 else []
     parts += [f"edge features of width {network.edge_dim}"] if network.edge_dim else []
@@ -107,7 +108,7 @@ def _layers(experiment: "Experiment") -> str:
     return ", ".join(parts)
 
 
-def _network(experiment: "Experiment") -> "DGN":
+def _network(experiment: "Experiment") -> "DGN | Branches":
     from dgn.training.build import build_for_inputs, inputs_for
 
     return build_for_inputs(experiment.network, inputs_for(experiment.data), UNKNOWN)

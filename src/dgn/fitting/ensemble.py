@@ -17,7 +17,7 @@ from dgn.fitting.featurize import featurize, featurize_chunks
 from dgn.fitting.structure import trained_structure
 from dgn.nn import DGN
 from dgn.training.ask import ask
-from dgn.training.build import Inputs, build_for_inputs
+from dgn.training.build import Inputs, build_branch
 from dgn.training.experiment import Experiment
 
 Weights = Mapping[str, Tensor]
@@ -36,7 +36,7 @@ class Ensemble:
         self.delta, self.targets = delta, targets
         self.structure = trained_structure(experiment.data, weights[0]) if weights else None
         inputs = Inputs(ATOMS, BONDS, targets, self.structure)
-        self.networks = [build_for_inputs(experiment.network, inputs, delta) for _ in weights]
+        self.networks = [build_branch(experiment.network, inputs, delta) for _ in weights]
         for network, values in zip(self.networks, weights, strict=True):
             _load(network, values)
             network.to(self.device).eval()

@@ -1,5 +1,6 @@
 """Layers and networks for PyG users."""
 
+from dgn.nn.branches import Branches
 from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.edges import EdgeTable
@@ -13,6 +14,7 @@ __all__ = [
     "ATOM_SIZES",
     "BOND_SIZES",
     "DGN",
+    "Branches",
     "CategoryEncoder",
     "DGNConv",
     "DGNLayer",

@@ -98,7 +98,7 @@ class _AddBias(torch.autograd.Function):
 
 
 def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
-    """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``, in single precision at least."""
+    """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
     if a.dim() == 3 and a.size(1) == 1:
         return sum_of_products(a[:, 0], b[:, 0])[None]
     rows, parts = a.size(0), FEW_PARTS if a.dim() == 2 and a.size(1) * b.size(1) > LARGE else PARTS
@@ -127,5 +127,4 @@ def _split(x: Tensor, parts: int) -> Tensor:
 def _product(a: Tensor, b: Tensor) -> Tensor:
     """``[P, N, ..., m], [P, N, ..., n] -> [..., m, n]``, summed over P and N."""
     products = torch.matmul(a.movedim(1, -1), b.movedim(1, -2))
-    precise = torch.promote_types(products.dtype, torch.float32)
-    return products[0].to(precise) if len(products) == 1 else products.sum(dim=0, dtype=precise)
+    return products[0] if len(products) == 1 else products.sum(dim=0)

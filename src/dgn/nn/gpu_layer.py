@@ -16,7 +16,7 @@ from dgn.graph.derivatives import differentiable_once
 from dgn.graph.sums import sum_by_kind
 from dgn.nn.aside import Beside, on
 from dgn.nn.dense import multiply_towers, sum_of_products, sum_of_rows
-from dgn.nn.gpu_products import factor_type, multiply
+from dgn.nn.gpu_products import multiply
 from dgn.nn.tail_function import End, Found, combine, norm_gradients, normalize, row_gradients
 
 
@@ -81,8 +81,7 @@ class _Layer(torch.autograd.Function):
             ends = multiply(x, maps.ends.T, maps.message_bias)
             setting.beside.join(own, table)
         n, towers = x.size(0), len(maps.scaled)
-        maps = maps._replace(scaled=maps.scaled.to(factor_type(x)))
-        saved = gpu.forward(_call(setting, x, ends, table), towers, maps.scaled.dtype)
+        saved = gpu.forward(_call(setting, x, ends, table), towers)
         every = multiply_towers(saved.out.view(n, towers, -1), maps.scaled.transpose(1, 2))
         if setting.end.kept is not None:
             setting.beside.join(setting.end.kept)
@@ -100,7 +99,7 @@ class _Layer(torch.autograd.Function):
         found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting
         grad, (n, width), out, towers = grad.contiguous(), x.shape, maps.bias.numel(), len(maps.scaled)
         of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
-        every = maps.scaled.new_empty(n, towers, maps.scaled.size(1) * towers // out, out // towers)
+        every = x.new_empty(n, towers, maps.scaled.size(1)).unflatten(2, (-1, out // towers))
         # The gradients of source, target and own part side by side: what the maps of the node need.
         side_by_side = x.new_empty(n, width if ends is None else 2 * width + out)
         own = None if ends is None else side_by_side[:, 2 * width :]
@@ -168,7 +167,7 @@ def _maps_back(
         of_edge = of_table = None
         if call.table is not None and maps.edge is not None:
             assert setting.features is not None
-            of_table = _table_back(call, edges).to(x.dtype)
+            of_table = _table_back(call, edges)
             of_edge = of_table.T @ setting.features
             setting.beside.add(of_table, maps.edge)
         itself = call.has_self and call.node is None

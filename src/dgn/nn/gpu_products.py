@@ -21,12 +21,6 @@ def precision() -> str:
     return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
-def factor_type(x: Tensor) -> torch.dtype:
-    """In what the factors of large products are kept: bfloat16 if PyTorch was told that its eight bits are enough."""
-    few = torch.get_float32_matmul_precision() == "medium" and x.dtype == torch.float32
-    return torch.bfloat16 if few else x.dtype
-
-
 def multiply(x: Tensor, matrix: Tensor, bias: Tensor) -> Tensor:
     """``x @ matrix`` with a bias for the last columns.
 

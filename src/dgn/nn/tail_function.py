@@ -138,8 +138,8 @@ def combine(
     """The last sum of a convolution [N, out], and statistics of its blocks of rows; all given are contiguous."""
     (n, _, scalers, width), channels = every.shape, bias.numel()
     rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
-    y = bias.new_empty(n, channels)  # products may be of half precision, their sum is not
-    parts = Parts(bias.new_empty(blocks, channels), bias.new_empty(blocks, channels), bias.new_empty(blocks))
+    y = every.new_empty(n, channels)
+    parts = Parts(every.new_empty(blocks, channels), every.new_empty(blocks, channels), every.new_empty(blocks))
     combine_rows[grid](
         every, _or(own, y), _or(scale, y), bias, _or(size, y), _or(real, y), y, *parts, n, channels, width, rows,
         S=scalers, HAS_OWN=own is not None, HAS_SCALE=scale is not None, HAS_SIZE=size is not None,

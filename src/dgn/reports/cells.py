@@ -26,7 +26,7 @@ KINDS = ("simple", "complex", "complex-e")
 #: first, and graphs without structural numbers, which have to be loaded again, last.
 PARTS = (
     "", "no-directions", "with-directions", "no-averaging", "no-feed-forward", "no-gate", "no-edge-updates",
-    "no-augmentation", "no-structure",
+    "no-branches", "no-augmentation", "no-structure",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ One that has no directions gets some instead: whether they help is asked of ever
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from dgn.aggregation import make_plan
@@ -21,9 +21,9 @@ EDGE_ROOM = 5  # channels of edges by which an ablation may differ
 def ablations(experiment: Experiment) -> dict[str, Experiment]:
     """An experiment without each of the parts that it has, or with directions if it has none, by names.
 
-    Directional aggregators make room for as many isotropic ones; where there are none, the last aggregator makes room
-    for a derivative. Where parameters went with a part, wider layers take its place; features of edges, a few channels
-    more or less, even out what a whole channel of all layers is too much.
+    Directional aggregators make room for as many isotropic ones, of which there are six; where there are none, the last
+    aggregator makes room for a derivative. Where parameters went with a part, wider layers take its place; features of
+    edges, a few channels more or less, even out what a whole channel of all layers is too much.
 
     >>> from dgn.training.experiment import load_experiment
     >>> found = ablations(load_experiment("zinc/plus"))
@@ -40,6 +40,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0, inner_dropout=None)),
         "no-gate": replace(experiment, network=replace(network, gate=False)),
         "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
+        "no-branches": replace(experiment, network=replace(network, branches=1)),
         "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),
         "no-structure": without_structure(experiment),
     }
@@ -59,16 +60,12 @@ def without_structure(experiment: Experiment) -> Experiment:
 
 
 def without_directions(experiment: Experiment) -> Experiment:
-    """The experiment with an isotropic aggregator in the place of each directional one, and a field nowhere."""
+    """The experiment with isotropic aggregators in the place of directional ones, as far as there are, and no field."""
     network, inputs = experiment.network, experiment.augmentation
     kept = [name for name in network.aggregators if not make_plan([name]).num_directions]
     others = [name for name in ISOTROPIC if name not in kept]
-    if len(others) < len(network.aggregators) - len(kept):
-        raise ValueError(
-            f"network.aggregators: expected at most {len(ISOTROPIC)}, as many as there are isotropic ones, got "
-            f"{len(network.aggregators)}; leave some out"
-        )
-    names = tuple(name if name in kept else others.pop(0) for name in network.aggregators)
+    asked = [name if name in kept else others.pop(0) if others else None for name in network.aggregators]
+    names = tuple(name for name in asked if name is not None)
     return replace(
         experiment,
         data=replace(experiment.data, directions=None, field="eigenvectors"),
@@ -86,17 +83,32 @@ def with_directions(experiment: Experiment) -> Experiment:
 
 
 def _as_large(experiment: Experiment, parameters: int) -> Experiment:
-    """The widths that come closest to so many parameters; of equally close ones the least changed edges."""
+    """The widths that come closest to so many parameters; of equally close ones the least changed edges.
+
+    Towers become wider, or there are more of them: narrow ones would grow by much at once.
+    """
     if size(experiment) == parameters:
         return experiment
     hidden, edge_dim = fit_width(experiment, parameters).network.hidden, experiment.network.edge_dim
     changes = [0] if edge_dim is None else sorted(range(-min(EDGE_ROOM, edge_dim - 1), EDGE_ROOM + 1), key=abs)
+    widths = [widened(experiment, hidden + more) for more in (0, experiment.network.towers)]
     candidates = [
         replace(wide, network=replace(wide.network, edge_dim=None if edge_dim is None else edge_dim + change))
-        for change, more in product(changes, (0, experiment.network.towers))
-        for wide in [widened(experiment, hidden + more)]
+        for change, wide in product(changes, [*widths, *_more_towers(experiment, parameters)])
     ]
     return min(candidates, key=lambda each: abs(size(each) - parameters))
+
+
+def _more_towers(experiment: Experiment, parameters: int) -> Iterator[Experiment]:
+    """The experiment with more and more towers of the same width, until there are too many parameters."""
+    network = experiment.network
+    if network.towers == 1 or network.last is not None:
+        return
+    for towers in count(network.towers + 1):
+        hidden = towers * (network.hidden // network.towers)
+        yield (more := replace(experiment, network=replace(network, hidden=hidden, towers=towers)))
+        if size(more) > parameters:
+            return
 
 
 def to_short_yaml(experiment: Experiment, note: str) -> str:

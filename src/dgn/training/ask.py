@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
-from dgn.nn import DGN
+from dgn.nn import DGN, Branches
 from dgn.training.evaluate import predict
 from dgn.training.settings import NetworkSettings
 
@@ -16,7 +16,11 @@ BATCH = 128  # graphs that are asked about at once
 
 @torch.no_grad()
 def ask(
-    networks: Sequence[DGN], settings: NetworkSettings, targets: int, graphs: PackedGraphs, device: torch.device
+    networks: Sequence[DGN | Branches],
+    settings: NetworkSettings,
+    targets: int,
+    graphs: PackedGraphs,
+    device: torch.device,
 ) -> Tensor:
     """What each network says of each graph, or of each node with ``readout: nodes``: [M, R, T] on the CPU.
 

@@ -8,7 +8,7 @@ from dgn.data.affinities import with_affinities
 from dgn.data.benchmarks import TASKS, Benchmark, load_benchmark
 from dgn.data.structure import with_structure
 from dgn.graph.checks import check_option
-from dgn.nn import DGN, CategoryEncoder, KindEncoder, Linear, ScaledLinear, StructureEncoder
+from dgn.nn import DGN, Branches, CategoryEncoder, KindEncoder, Linear, ScaledLinear, StructureEncoder
 from dgn.structure import Affinities, Structure
 from dgn.training.settings import DataSettings, NetworkSettings
 
@@ -77,7 +77,7 @@ def inputs_for(data: DataSettings) -> Inputs:
     return known
 
 
-def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN:
+def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN | Branches:
     """The network of an experiment for the graphs it is trained on.
 
     ``delta`` is the mean of log(degree + 1) over the training nodes.
@@ -85,13 +85,20 @@ def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float)
     return build_for_inputs(settings, Inputs.of(benchmark), delta)
 
 
-def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | None = None) -> DGN:
+def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | None = None) -> DGN | Branches:
     """The network of an experiment for what is known of its graphs; scalers need ``delta``, as in :class:`DGN`.
 
     >>> network = build_for_inputs(NetworkSettings(hidden=8, aggregators=("mean",)), known_inputs("zinc"))
     >>> network.node_encoder, network.head[-1].out_features
     (CategoryEncoder((28,), 8), 1)
     """
+    if settings.branches == 1:
+        return build_branch(settings, inputs, delta)
+    return Branches([build_branch(settings, inputs, delta) for _ in range(settings.branches)])
+
+
+def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None) -> DGN:
+    """One network, or one branch of several."""
     node_encoder, edge_encoder = _encoder(inputs.nodes, settings.hidden), _edge_encoder(settings, inputs)
     structure = inputs.structure
     if settings.edge_dim is not None and edge_encoder is None:

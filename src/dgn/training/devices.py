@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 SHARE = 0.4  # of the free memory of a device that a dataset may take
-PRODUCTS = {"tf32-true": "high", "bf16-products": "medium"}  # PyTorch's words for products of single precision
 BYTES_PER_EDGE, BYTES_PER_NODE = 100, 200  # of a dataset in place, with what it takes to sort and weigh it
 
 
@@ -52,7 +51,7 @@ def make_fabric(device: str = "auto", precision: str = "32-true") -> "Fabric":
         devices=[int(number)] if number else local,
         num_nodes=max(1, processes // local),
         strategy="ddp" if processes > 1 else "auto",
-        precision="32-true" if precision in PRODUCTS else precision,  # type: ignore[arg-type]
+        precision="32-true" if precision == "tf32-true" else precision,  # type: ignore[arg-type]
     )
     fabric.launch()
     return fabric
@@ -60,9 +59,9 @@ def make_fabric(device: str = "auto", precision: str = "32-true") -> "Fabric":
 
 @contextmanager
 def matrix_precision(precision: str) -> Iterator[None]:
-    """While it lasts, matrix products on a GPU round their factors as ``precision`` says."""
+    """While it lasts, matrix products on a GPU round their factors to TF32 if ``precision`` asks for it."""
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(PRODUCTS.get(precision, "highest"))
+    torch.set_float32_matmul_precision("high" if precision == "tf32-true" else "highest")
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dgn.data.batches import Batches, Room
 from dgn.data.store import Store
-from dgn.nn import DGN
+from dgn.nn import DGN, Branches
 from dgn.nn.aside import aside
 from dgn.nn.dropout import draw_from
 from dgn.threads import kernels_alone
@@ -32,7 +32,7 @@ TINY = 1e-12  # in place of a denominator of 0: a batch without labels
 class OnWords(nn.Module):
     """A network that reads its batch from a row of words: one tensor, which any wrapper passes on as it is."""
 
-    def __init__(self, network: DGN) -> None:
+    def __init__(self, network: DGN | Branches) -> None:
         super().__init__()
         self.network = network
         self.batches: Batches | None = None
@@ -63,7 +63,13 @@ class Member:
     """
 
     def __init__(
-        self, seed: int, network: DGN, experiment: Experiment, objective: Objective, store: Store, fabric: Fabric
+        self,
+        seed: int,
+        network: DGN | Branches,
+        experiment: Experiment,
+        objective: Objective,
+        store: Store,
+        fabric: Fabric,
     ) -> None:
         self.seed, self.network, self.objective, self.store, self.fabric = seed, network, objective, store, fabric
         self.settings, self.augmentation = experiment.training, experiment.augmentation
@@ -163,7 +169,7 @@ class Member:
             self.side.wait_stream(torch.cuda.current_stream(self.device))
         with aside(self.side):
             prediction = self.model(row)
-        target, real = target_of(self.words.batches.read(row))
+        target, real = (for_branches(each, prediction) for each in target_of(self.words.batches.read(row)))
         self._go_back(prediction, target, real)
         if self.side is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.side)
@@ -229,6 +235,16 @@ def cut(numbers: Tensor, batch_size: int) -> Tensor:
     """
     missing = -len(numbers) % batch_size
     return torch.nn.functional.pad(numbers, (0, missing), value=-1).view(-1, batch_size)
+
+
+def for_branches(values: Tensor, prediction: Tensor) -> Tensor:
+    """Targets, or whether they are real, once for each branch that answers in ``prediction`` [B R, T].
+
+    >>> for_branches(torch.tensor([1, 2]), torch.zeros(4, 1)).tolist()
+    [1, 2, 1, 2]
+    """
+    branches = len(prediction) // max(len(values), 1)
+    return values if branches == 1 else values.repeat(branches, *[1] * (values.dim() - 1))
 
 
 def _seed(seed: int, epoch: int, use: str, rank: int = 0) -> int:

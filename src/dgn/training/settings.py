@@ -78,6 +78,7 @@ class NetworkSettings:
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
     gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
     edge_updates: bool = setting("let both ends change the features of an edge between layers", False)
+    branches: int = setting("so many networks side by side, each trained for itself; their mean counts", 1, least=1)
     learned_directions: int = setting(
         "the last so many of the directions that aggregators name are learned", 0, least=0
     )
@@ -155,7 +156,7 @@ class TrainingSettings:
     monitor: Literal["loss", "metric"] = setting("what the plateau watches on the validation graphs", "loss")
     report: Literal["last", "best"] = setting("the epoch whose model counts", "last")
     seeds: tuple[int, ...] = setting("one run for each", (41, 95, 12, 35))
-    precision: Literal["32-true", "tf32-true", "bf16-products", "bf16-mixed"] = setting("of the arithmetic", "32-true")
+    precision: Literal["32-true", "tf32-true", "bf16-mixed"] = setting("of the arithmetic", "32-true")
 
     def __post_init__(self) -> None:
         check_ranges(self, "training")

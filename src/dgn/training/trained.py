@@ -17,7 +17,7 @@ from dgn.data.structure import add_structure
 from dgn.data.structure_field import with_structure_field
 from dgn.graph.checks import check_option
 from dgn.graph.columns import as_columns
-from dgn.nn import DGN
+from dgn.nn import DGN, Branches
 from dgn.training.ask import ask
 from dgn.training.build import build_network
 from dgn.training.checkpoint import MODEL, load_checkpoint
@@ -26,14 +26,14 @@ from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.material import SPLITS, check_structure, first_directions
 
-OF_GRAPHS = ("structure.", "edge_encoder.")  # buffers that training graphs decide: scales, and kinds of edges
+OF_GRAPHS = {"structure", "edge_encoder"}  # with buffers that training graphs decide: scales, kinds of edges
 
 
 class Trained(NamedTuple):
     """A network as it was scored, in evaluation mode, its experiment, its graphs, and its scores of every part."""
 
     experiment: Experiment
-    network: DGN
+    network: DGN | Branches
     benchmark: Benchmark
     metrics: dict[str, dict[str, float]]
 
@@ -77,7 +77,7 @@ def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None)
     changed = [
         name
         for name, value in network.named_buffers()
-        if name.startswith(OF_GRAPHS) and name in weights and not _same(value, weights[name])
+        if OF_GRAPHS.intersection(name.split(".")) and name in weights and not _same(value, weights[name])
     ]
     problem = f"their {changed[0]} differs" if changed else ""
     try:

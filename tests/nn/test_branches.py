@@ -1,0 +1,50 @@
+"""Branches: each one learns as if it were alone, and what they say is averaged."""
+
+import pytest
+import torch
+
+from dgn.nn import DGN, Branches
+
+EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+BATCH = torch.zeros(3, dtype=torch.long)
+
+
+def make(count=3):
+    torch.manual_seed(0)
+    return [DGN(2, 6, 2, aggregators=["mean", "max"], num_layers=2, batch_norm=False).double() for _ in range(count)]
+
+
+def test_what_they_say_is_their_mean():
+    networks, x = make(), torch.randn(3, 2, dtype=torch.float64)
+    said = torch.stack([network(x, EDGES, batch=BATCH) for network in networks])
+    assert not torch.allclose(said[0], said[1])
+    torch.testing.assert_close(Branches(networks).eval()(x, EDGES, batch=BATCH), said.mean(dim=0))
+
+
+def test_every_branch_has_the_gradient_that_it_has_alone():
+    networks, x = make(), torch.randn(3, 2, dtype=torch.float64)
+    target = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
+    alone = []
+    for network in networks:
+        loss = (network(x, EDGES, batch=BATCH) - target).square().mean()
+        alone += torch.autograd.grad(loss, list(network.parameters()))
+    branches = Branches(networks)
+    said = branches(x, EDGES, batch=BATCH)
+    assert said.shape == (3, 2)
+    (said - target.repeat(3, 1)).square().mean().backward()
+    for parameter, gradient in zip(branches.parameters(), alone, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_it_is_asked_as_a_network_is():
+    branches = Branches(make())
+    assert branches.plan is branches.networks[0].plan
+    before = [p.clone() for p in branches.parameters()]
+    branches.reset_parameters()
+    assert any(not torch.equal(p, old) for p, old in zip(branches.parameters(), before, strict=True))
+    assert branches.is_whole(torch.device("cpu")) == branches.networks[0].is_whole(torch.device("cpu"))
+
+
+def test_no_networks_are_refused():
+    with pytest.raises(ValueError, match="networks: expected at least one"):
+        Branches([])
