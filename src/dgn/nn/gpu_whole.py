@@ -21,7 +21,7 @@ from dgn.nn.tail import draw_mask, end_of_layer, is_fused
 
 WIDEST = 256  # channels up to which a layer is one function: beyond, the library's products are faster
 MOST_KINDS = 64  # of edges, for the same
-NARROW = 16  # channels of a tower below which products of single towers are slower than of all, most of it zeros
+NARROW = 8  # channels of a tower below which products of single towers are slower than one of all, with its zeros
 
 
 def is_whole(x: Tensor, conv: DGNConv, norm: BatchNorm | None, weights: Weights, edge_attr: Edges) -> bool:
