@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--folds", type=Path, nargs="*")
     parser.add_argument("--parallel", type=int, default=1)
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="+")
     asked = parser.parse_args()
     if len({fold.name for fold in asked.folds or ()}) < len(asked.folds or ()):
         parser.error("--folds: expected folders of different names, got one twice; rename it")

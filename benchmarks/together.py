@@ -3,7 +3,7 @@
     python benchmarks/together.py RUN [RUN ...]
 
 For each run folder the scores of its seeds, their mean, and the score of the mean of what the first 2, 3, ... of them
-say. With several folders, such as folds of the same settings, the means over the folders too.
+say: means over the folders, such as folds of the same settings, as far as the one with the fewest seeds goes.
 """
 
 import sys
@@ -25,7 +25,8 @@ def scores(folder: Path) -> list[float]:
         known = trained.benchmark  # the same for all seeds
         predicted = predict_part(trained, "val")
         said.append(predicted.said)
-    assert known is not None
+    if known is None:
+        sys.exit(f"{folder}: expected a run with finished seeds, got none; name another")
     objective = make_objective(known.objective, trained.experiment.training.metric or known.metric)
     every = torch.stack(said)
     alone = [objective.metric(one, predicted.truth) for one in every]

@@ -14,14 +14,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from dgn.aggregation import gpu_backward, gpu_forward, make_plan
-from dgn.graph.sums import sum_kinds, sum_segments, sum_times
+from dgn.graph.sums import sum_kinds, sum_segments
 
 NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", "dx2"]
 POINTERS = {
     "pointer": "*i64", "source_pointer": "*i64", "order": "*i32", "neighbor": "*i32", "place": "*i32", "row": "*i32",
     "at_max": "*i32", "at_min": "*i32", "sign": "*i8", "weight": "*fp32", "self_weight": "*fp32", "average": "*fp32",
     "num_channels": "i32", "out_stride": "i32", "target_grad_stride": "i32", "extra": "*fp32",
-    "source_stride": "i32", "target_stride": "i32", "node_stride": "i32", "last": "*i64", "step": "i32",
+    "source_stride": "i32", "target_stride": "i32", "node_stride": "i32", "last": "*i64", "number_grad": "*fp32",
     "kind": "*i64", "kinds": "i32", "num_rows": "i32",
 }  # fmt: skip
 
@@ -49,19 +49,13 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
         "NEED_SUM": {0, 1} & set(plan.codes) != set(), "NEED_VAR": {4, 5} & set(plan.codes) != set(),
         "NEED_MAX": 2 in plan.codes, "NEED_MIN": 3 in plan.codes,
         "HAS_SOURCE": "s" in parts, "HAS_TARGET": "t" in parts, "HAS_TABLE": "e" in parts, "HAS_NODE": parts == "e",
-        "NUMBERS": 2 if "2" in parts else 0,
+        "NUMBERS": 2 if "2" in parts else 0, "SUM_NUMBERS": "2" in parts,
         "HAS_SELF": plan.has_self, "SAVE": True, "HAS_EXTRA": True, "MEAN": False,
         "ACC": tl.float64 if dtype == "fp64" else tl.float32,
         "BLOCK_E": 8, "BLOCK_C": 64, "WIDTH": 20 if parts == "ste" else 0,
     }  # fmt: skip
     for kernel in (gpu_forward.aggregate_nodes, gpu_backward.gradient_of_messages, sum_segments):
         assert compiled_size(kernel, dtype, constants) > 0
-
-
-@pytest.mark.parametrize("weights", [1, 5])
-def test_weighted_sums_compile(weights: int) -> None:
-    constants = {"ACC": tl.float32, "WEIGHTS": weights, "BLOCK_N": 32, "BLOCK_C": 64}
-    assert compiled_size(sum_times, "fp32", constants) > 0
 
 
 @pytest.mark.parametrize(("dtype", "acc", "dot"), [("fp32", tl.float32, True), ("fp64", tl.float64, False)])

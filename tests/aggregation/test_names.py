@@ -72,7 +72,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_named(name, nearest):
         "", "dx01", "dx-1", "av1-signed", "fwd1-center", "bwd1-pad", "fwd1-signed", "mean-hard", "max1",
         "fwd1-group", "dx1-group-signed", "dx1-hard-group", "av1-group-group", "dx1-group0", "dx1-group2.5",
         "dx1-hard-hard", "dx1-soft2-hard", "dx1-signed-signed", "dx1+", "fwd1+0", "fwd1+2+3", "dx1+2-group",
-        "dx1-", "dx1-soft-2", "dx1-softinf", "dir1-max", "dir-av", "DX1", " dx1",
+        "dx1-", "dx1-soft-2", "dx1-softinf", "dir1-max", "dir-av", "dir1-dx-2", "dir1-smooth+2", "DX1", " dx1",
     ],
 )  # fmt: skip
 def test_meaningless_names_are_refused(name):
@@ -87,7 +87,7 @@ def test_a_temperature_of_0_is_refused():
 
 @pytest.mark.parametrize("name", ["fwd2+1", "dx1-1", "av3-2-center"])
 def test_two_directions_come_in_order(name):
-    with pytest.raises(ValueError, match="second direction to come after the first"):
+    with pytest.raises(ValueError, match="expected two different directions, the smaller number first"):
         parse(name)
 
 

@@ -12,7 +12,7 @@ from dgn.data import add_directions
 from dgn.data.molecules import pack_smiles
 from dgn.drawing.attribution import Attribution, attribute, average
 from dgn.drawing.highlight import draw_attribution
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, StructureEncoder
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, Branches, CategoryEncoder, StructureEncoder
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 SMILES = "CC(=O)Oc1ccccc1C(=O)O"
@@ -43,6 +43,13 @@ def test_shares_add_up_to_the_difference_of_predictions(smiles: str, target: int
     assert shares.prediction == pytest.approx(net.eval()(data)[0, target].item(), abs=1e-5)
     if data.num_edges:
         assert shares.edges.abs().max() > 0
+
+
+def test_shares_of_branches_are_those_of_their_mean() -> None:
+    branches, data = Branches([network(), network(aggregators=["sum", "dx1"])]), molecule()
+    shares, alone = attribute(branches, data, 1), [attribute(each, data, 1) for each in branches.each]
+    torch.testing.assert_close(shares.nodes, (alone[0].nodes + alone[1].nodes) / 2)
+    assert shares.prediction == pytest.approx(branches.eval()(data)[0, 1].item(), abs=1e-5)
 
 
 def test_structural_numbers_are_features_of_nodes() -> None:

@@ -36,13 +36,26 @@ def test_every_branch_has_the_gradient_that_it_has_alone():
         torch.testing.assert_close(parameter.grad, gradient)
 
 
-def test_it_is_asked_as_a_network_is():
+def test_every_branch_is_reset():
     branches = Branches(make())
-    assert branches.plan is branches.networks[0].plan
-    before = [p.clone() for p in branches.parameters()]
+    before = [network.head[0].weight.clone() for network in branches.each]
     branches.reset_parameters()
-    assert any(not torch.equal(p, old) for p, old in zip(branches.parameters(), before, strict=True))
-    assert branches.is_whole(torch.device("cpu")) == branches.networks[0].is_whole(torch.device("cpu"))
+    after = [network.head[0].weight for network in branches.each]
+    assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+def test_it_is_asked_as_a_network_is():
+    given = {"aggregators": ["mean"], "scalers": ["amplification"], "delta": 1.5, "num_layers": 1}
+    branches = Branches([DGN(2, 6, **given) for _ in range(2)])
+    assert branches.plan is branches.each[0].plan
+    assert branches.delta == 1.5
+
+
+@pytest.mark.parametrize(("messages", "whole"), [(["complex", "complex"], True), (["complex", "simple"], False)])
+def test_it_is_whole_if_all_branches_are(messages, whole):
+    pytest.importorskip("numba")
+    branches = Branches([DGN(2, 6, aggregators=["mean"], message=message, num_layers=1) for message in messages])
+    assert branches.is_whole(torch.device("cpu")) == whole
 
 
 def test_no_networks_are_refused():

@@ -54,6 +54,15 @@ def test_a_product_and_its_gradients(rows, towers, device):
     torch.testing.assert_close(gradients(multiply, x, weight), plain)
 
 
+def test_large_products_are_summed_in_few_parts(monkeypatch):
+    a, b, sizes = draw(TALL + 7, 3).detach(), draw(TALL + 7, 5).detach(), []
+    product = dense._product
+    monkeypatch.setattr(dense, "LARGE", 14)
+    monkeypatch.setattr(dense, "_product", lambda a, b: [sizes.append(len(a)), product(a, b)][1])
+    torch.testing.assert_close(sum_of_products(a, b), a.T @ b)
+    assert sizes == [dense.FEW_PARTS, 1]
+
+
 class Calls(TorchDispatchMode):
     """The names of the operations that are called."""
 

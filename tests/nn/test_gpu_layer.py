@@ -9,6 +9,7 @@ from dgn.graph import as_graph
 from dgn.nn import DGNConv
 from dgn.nn.dropout import Dropout
 from dgn.nn.edges import EdgeTable
+from dgn.nn.gpu_whole import NARROW, join_towers
 from dgn.nn.layer import DGNLayer
 from dgn.nn.tail import finish
 from dgn.testing import random_graph
@@ -95,7 +96,18 @@ def test_the_layer_equals_its_definition(shape, parts):
         assert difference < 2e-5 * scale, f"{name}: {difference} of {scale}"
 
 
-TOWERS = [case for case in CASES if case[0][-1] > 1]
+TOWERS = [case for case in CASES if case[0][-1] > 1 and max(case[0][3:5]) < NARROW * case[0][-1]]
+
+
+def test_towers_joined_to_one_matrix_and_their_gradients():
+    towers, scalers, aggregators, width, out = 3, 2, 4, 2, 5
+    matrices = torch.randn(towers, scalers * out, aggregators * width, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(7, aggregators, towers, width, dtype=torch.float64)
+    joined = join_towers(matrices, scalers, aggregators)
+    apart = torch.einsum("ntk,trk->ntr", x.transpose(1, 2).reshape(7, towers, -1), matrices)
+    found = (x.flatten(1) @ joined.T).view(7, scalers, towers, out).transpose(1, 2)
+    torch.testing.assert_close(found, apart.view(7, towers, scalers, out))
+    assert torch.autograd.gradcheck(lambda given: join_towers(given, scalers, aggregators), matrices)
 
 
 @pytest.mark.gpu

@@ -95,12 +95,14 @@ def test_there_are_six_isotropic_aggregators_for_any_number_of_directions() -> N
     assert (deep.network.towers, deep.network.hidden) == (25, 100)  # four channels each, and a fifth is too much
     assert (blind.network.towers, blind.network.hidden) == (26, 104)
     assert abs(size(blind) / size(deep) - 1) < 0.01
+    assert blind == load_experiment("cifar10/plus-deep-ablation/no-directions")
 
 
 def test_branches_make_room_for_one_network_of_their_size() -> None:
-    four = load_experiment("molhiv/plus", ["network.branches=4", "network.hidden=36"])
+    four = load_experiment("molhiv/plus")
     one = ablations(four)["no-branches"]
-    assert (one.network.branches, one.network.hidden) == (1, 76)
+    assert (four.network.branches, four.network.hidden) == (4, 49)
+    assert (one.network.branches, one.network.hidden) == (1, 106)
     assert abs(size(one) / size(four) - 1) < 0.025
 
 

@@ -6,21 +6,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dgn.aggregation import Weights, make_plan
+from dgn.aggregation import make_plan
 from dgn.data.coordinates import add_coordinates
 from dgn.data.store import Store
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
-from dgn.training.augment import augment, changes_field, is_active
+from dgn.training.augment import augment, changes_field, is_active, mirrored_weights, mirrors_alone
 from dgn.training.material import prepare
 from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
 
 AS_IT_IS = SimpleNamespace(compute_weights=lambda field, *_: field)  # shows the field itself
-BOTH = SimpleNamespace(
-    names=("field",),  # as weights of edges, beside those of nodes
-    compute_weights=lambda field, graph, _: Weights(field, field.new_zeros(graph.num_nodes, field.size(1))),
-)
 MIRROR_REMEDY = "leave it out, or set augmentation.reflection"
 EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample": True}
 
@@ -164,13 +160,11 @@ def pictures():
     graphs, draw = molecules(), torch.Generator().manual_seed(3)
     x = torch.rand(graphs.num_nodes, 3, generator=draw)
     graphs = add_coordinates(graphs.with_values(nodes={"x": x}), x[:, 1:])
-    store = Store(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
-    store.weights = BOTH.compute_weights(store.edges["field"], store.graph, None)
-    return store
+    return Store(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
 
 
 def seen(store, seed=0, **settings):
-    return augment(BOTH, store, AugmentationSettings(**settings), torch.Generator().manual_seed(seed))
+    return augment(AS_IT_IS, store, AugmentationSettings(**settings), torch.Generator().manual_seed(seed))
 
 
 def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
@@ -184,15 +178,25 @@ def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
         torch.testing.assert_close(new, old.min() + old.max() - old)
     assert torch.equal(found.nodes["potential"], now[:, 1:])
     gradient = now[pictures.graph.source, 1:] - now[pictures.graph.target, 1:]
-    torch.testing.assert_close(found.weights.edge, gradient)
+    torch.testing.assert_close(found.weights, gradient)
     assert pictures.nodes["x"] is x  # the store keeps its own
 
 
-def test_weights_of_mirrored_graphs_are_those_of_their_fields(pictures):
-    found = seen(pictures, mirror=True)
-    apart = seen(pictures, mirror=True, distortion=1e-30)  # nothing to see, but every field is weighed anew
-    torch.testing.assert_close(found.weights, apart.weights)
-    assert not torch.equal(found.weights.edge, pictures.weights.edge)
+def test_weights_of_mirrored_graphs_that_were_computed_before_are_those_of_their_fields(pictures):
+    plan, settings = make_plan(["fwd2", "dx2-signed", "dx1", "fwd1-2"]), AugmentationSettings(mirror=True)
+    known = pictures.replaced(plan.compute_weights(pictures.edges["field"], pictures.graph))
+    known.mirrored = mirrored_weights(plan, known)
+    found, anew = (augment(plan, each, settings, torch.Generator().manual_seed(0)) for each in (known, pictures))
+    assert torch.equal(found.weights.edge, anew.weights.edge)
+    assert torch.equal(found.weights.self, anew.weights.self)
+    for one in known.weights, known.mirrored:
+        assert not any(torch.equal(a, b) for a, b in zip(found.weights, one, strict=True))
+
+
+def test_only_mirrored_graphs_have_one_of_two_fields():
+    assert mirrors_alone(AugmentationSettings(mirror=True, hide=0.3, shift=0.1))
+    assert not mirrors_alone(AugmentationSettings(mirror=True, distortion=0.1))
+    assert not mirrors_alone(AugmentationSettings(hide=0.3))
 
 
 def test_inputs_that_are_no_coordinate_are_not_mirrored(pictures):

@@ -130,14 +130,16 @@ def test_bonds_that_a_network_reads_must_be_there(tmp_path: Path) -> None:
         predict_graphs(trained, replace(benchmark.graphs, edges={}), "cpu")
 
 
-def test_kinds_of_edges_are_those_of_the_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize("branches", [1, 2])
+def test_kinds_of_edges_are_those_of_the_training(branches: int, tmp_path: Path) -> None:
     """Edges are numbered by how frequent their kinds are among the training graphs, and the weights follow that."""
     known = make_benchmark()
     split = known.graphs.graphs["split"]
     other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
-    experiment = make_experiment(data={"rings": [3, 5]}, network={"message": "complex", "edge_dim": 4})
+    network = {"message": "complex", "edge_dim": 4, "branches": branches}
+    experiment = make_experiment(data={"rings": [3, 5]}, network=network)
     train(experiment, with_structure(known, 0, (3, 5)), [0], tmp_path, "cpu")
-    with pytest.raises(ValueError, match=r"trained with, got others, their (structure|edge_encoder)\.\w+ differs"):
+    with pytest.raises(ValueError, match=r"got others, their (networks\.0\.)?(structure|edge_encoder)\.\w+ differs"):
         load_trained(tmp_path / "seed-0", with_structure(other, 0, (3, 5)))
 
 

@@ -11,7 +11,7 @@ BEYOND = 2  # so many directions beyond its own are looked at for a group, unles
 _DIRECTIONAL = re.compile(
     r"(?P<kind>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<plus>[+-][1-9][0-9]*)?(?P<options>(?:-[a-z]+[0-9.]*)*)"
 )
-_AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<options>.*)")
+_AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<options>(?:-[a-z].*)?)")
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def parse(name: str) -> str | Directional:
     options, direction, plus = match["options"].split("-")[1:], int(match["direction"]), int(match["plus"] or 0)
     if plus and abs(plus) <= direction:
         raise ValueError(
-            f"aggregator {name!r}: expected the second direction to come after the first, got {abs(plus)} after "
-            f"{direction}; write the smaller number first, as in {match['kind']}1+2"
+            f"aggregator {name!r}: expected two different directions, the smaller number first, got {direction} and "
+            f"{abs(plus)}; write it as in {match['kind']}1+2"
         )
     if any(option.startswith("group") for option in options):
         if plus:

@@ -179,8 +179,10 @@ def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None)
 def _along(weight: Directional, field: Tensor) -> Tensor:
     """The column of a direction, or the sum or difference of two, [E, 1]."""
     first = field[:, weight.direction - 1 : weight.direction]
+    if not weight.plus:
+        return first
     second = field[:, abs(weight.plus) - 1 : abs(weight.plus)]
-    return first if not weight.plus else first + second if weight.plus > 0 else first - second
+    return first + second if weight.plus > 0 else first - second
 
 
 def _weigh_group(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:

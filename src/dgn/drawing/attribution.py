@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgn.nn import DGN
+from dgn.nn import DGN, Branches
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Attribution:
         return self.prediction - self.baseline - float(self.nodes.sum() + self.edges.sum())
 
 
-def attribute(network: DGN, data: Any, target: int = 0, steps: int = 256) -> Attribution:
+def attribute(network: DGN | Branches, data: Any, target: int = 0, steps: int = 256) -> Attribution:
     r"""Integrated gradients (Sundararajan, Taly and Yan 2017) over the encoded features of nodes and edges.
 
     .. math:: a_i = h_i \cdot \int_0^1 \frac{\partial f}{\partial h_i}(t h, t e) \, dt
@@ -39,7 +39,7 @@ def attribute(network: DGN, data: Any, target: int = 0, steps: int = 256) -> Att
     :math:`h` and :math:`e` are what the encoders give for nodes and edges, :math:`a_i` the share of node i, summed over
     its channels, and likewise for edges. The baseline :math:`f(0, 0)` is the same graph, with the same field, without
     any features. The integral is taken by Gauss and Legendre's rule with so many ``steps``, all in one batch, in
-    float64. The network is asked as in evaluation and is not changed.
+    float64. The network is asked as in evaluation and is not changed. Shares of branches are averaged.
 
     Laws: shares add up to prediction minus baseline, up to ``rest`` (completeness); an input that the network does not
     see has share 0; a network that is linear in its inputs gives its own terms.
@@ -47,6 +47,8 @@ def attribute(network: DGN, data: Any, target: int = 0, steps: int = 256) -> Att
     ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[number]``, with what the network needs: ``x``,
     ``edge_index``, ``field``, ``edge_attr``, ``potential``, ``structure``. ``target`` is the column of the output.
     """
+    if isinstance(network, Branches):
+        return average([attribute(each, data, target, steps) for each in network.each])
     if network.readout == "nodes":
         raise ValueError("network: expected one that predicts for whole graphs, got readout='nodes'")
     open_network, nodes, edges = _encoded(network, data)

@@ -1,7 +1,7 @@
 """Several small networks in the place of a large one."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -36,22 +36,22 @@ class Branches(nn.Module):
         self.networks = nn.ModuleList(networks)
 
     def reset_parameters(self) -> None:
-        for network in self._each():
+        for network in self.each:
             network.reset_parameters()
 
     @property
     def plan(self) -> Plan:
         """What the branches aggregate along given directions."""
-        return self._each()[0].plan
+        return self.each[0].plan
 
     @property
     def delta(self) -> float | None:
         """What the scalers of all branches divide by."""
-        return self._each()[0].delta
+        return self.each[0].delta
 
     def is_whole(self, device: torch.device) -> bool:
         """As :meth:`DGN.is_whole`."""
-        return all(network.is_whole(device) for network in self._each())
+        return all(network.is_whole(device) for network in self.each)
 
     def forward(self, *given: Any, **named: Any) -> Tensor:
         said = torch.stack([network(*given, **named) for network in self.networks])
@@ -60,5 +60,7 @@ class Branches(nn.Module):
         said = said + (len(said) - 1) * (said - said.detach())  # the same numbers, with gradients as large as alone
         return said.flatten(0, 1)
 
-    def _each(self) -> list[DGN]:
-        return [network for network in self.networks if isinstance(network, DGN)]
+    @property
+    def each(self) -> list[DGN]:
+        """The networks."""
+        return cast("list[DGN]", list(self.networks))

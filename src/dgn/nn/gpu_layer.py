@@ -143,8 +143,8 @@ def _messages_back(
     # Padding, which kernels leave out, is read only where every edge has a row of the table of its own.
     every_edge = call.table is not None and call.row is None and call.number is None
     edge = (grad.new_zeros if every_edge else grad.new_empty)(call.neighbor.size(0), width)
-    node = ends.new_empty(n if call.has_self else 0, width)
-    number = None if call.number is None else ends.new_empty(n, call.number.size(1), width)
+    node = grad.new_empty(n if call.has_self else 0, width)
+    number = None if call.number is None else grad.new_empty(n, call.number.size(1), width)
     target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
     space = edge, ends[:, :width], target, node
     gpu.backward(call, grad, saved, space, extra, towers=grad.size(1), number_grad=number)

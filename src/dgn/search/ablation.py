@@ -9,12 +9,12 @@ from itertools import count, product
 from typing import Any
 
 from dgn.aggregation import make_plan
+from dgn.aggregation.names import ISOTROPIC
 from dgn.search.width import fit_width, size, widened
 from dgn.training.build import inputs_for
 from dgn.training.experiment import Experiment
 from dgn.training.settings import AugmentationSettings
 
-ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
 EDGE_ROOM = 5  # channels of edges by which an ablation may differ
 
 

@@ -24,6 +24,11 @@ def changes_field(settings: AugmentationSettings) -> bool:
     return replace(settings, shift=0.0, hide=0.0) != AugmentationSettings()
 
 
+def mirrors_alone(settings: AugmentationSettings) -> bool:
+    """Whether each field is one of two: as it is, or mirrored. The weights of both are then computed once."""
+    return settings.mirror and not changes_field(replace(settings, mirror=False))
+
+
 def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Store:
     """All graphs as they are seen in one epoch of training; every graph draws for itself.
 
@@ -41,8 +46,8 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
         nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store.graph, settings.shift, generator)
     if not changes_field(settings):
         return store.replaced(store.weights, nodes)
-    if heads is not None and not changes_field(replace(settings, mirror=False)):
-        return store.replaced(_mirrored_weights(plan, store, heads), nodes)
+    if heads is not None and store.mirrored is not None and mirrors_alone(settings):
+        return store.replaced(_choose(heads, store.mirrored, store.weights, store.graph), nodes)
     field = store.edges["field"] if heads is None else _mirrored(store, heads)
     field = _change(field, store, settings, generator)
     return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
@@ -99,17 +104,18 @@ def _mirrored(store: Store, heads: Tensor) -> Tensor:
     return field
 
 
-def _mirrored_weights(plan: Plan, store: Store, heads: Tensor) -> Weights:
-    """The weights of these fields, each graph's taken from those of both sides, which are computed once."""
-    graph, gap = store.graph, store.nodes.get("gap")
+def mirrored_weights(plan: Plan, store: Store) -> Weights:
+    """The weights of all graphs mirrored."""
+    graph = store.graph
+    heads = torch.ones(graph.num_graphs, 1, dtype=torch.bool, device=store.device)
+    return plan.compute_weights(_mirrored(store, heads), graph, store.nodes.get("gap"))
+
+
+def _choose(heads: Tensor, mirrored: Weights, plain: Weights, graph: Graph) -> Weights:
+    """The weights of each graph from those of both sides."""
     assert graph.batch is not None
-
-    def turn() -> Weights:
-        return plan.compute_weights(_mirrored(store, torch.ones_like(heads)), graph, gap)
-
-    other: Weights = graph.once(f"weights mirrored for {plan.names}", turn)
-    edge = torch.where(heads[graph.batch[graph.target]], other.edge, store.weights.edge)
-    return Weights(edge, torch.where(heads[graph.batch], other.self, store.weights.self))
+    edge = torch.where(heads[graph.batch[graph.target]], mirrored.edge, plain.edge)
+    return Weights(edge, torch.where(heads[graph.batch], mirrored.self, plain.self))
 
 
 def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> Tensor:

@@ -13,7 +13,7 @@ from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
-from dgn.training.augment import changes_field
+from dgn.training.augment import changes_field, mirrored_weights, mirrors_alone
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split
 from dgn.training.experiment import Experiment
@@ -84,6 +84,8 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
         )
+    if mirrors_alone(experiment.augmentation):
+        store.mirrored = mirrored_weights(plan, store)
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)

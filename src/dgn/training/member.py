@@ -73,6 +73,7 @@ class Member:
     ) -> None:
         self.seed, self.network, self.objective, self.store, self.fabric = seed, network, objective, store, fabric
         self.settings, self.augmentation = experiment.training, experiment.augmentation
+        self.branches = experiment.network.branches
         self.device = fabric.device
         on_gpu = self.device.type == "cuda"
         self.captures = on_gpu and fabric.world_size == 1
@@ -169,13 +170,17 @@ class Member:
             self.side.wait_stream(torch.cuda.current_stream(self.device))
         with aside(self.side):
             prediction = self.model(row)
-        target, real = (for_branches(each, prediction) for each in target_of(self.words.batches.read(row)))
+        target, real = (self._for_branches(each) for each in target_of(self.words.batches.read(row)))
         self._go_back(prediction, target, real)
         if self.side is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.side)
         self.optimizer.step()
         if self.state.averaging is not None:
             self.state.averaging.step()
+
+    def _for_branches(self, values: Tensor) -> Tensor:
+        """Targets, or whether they are real, once for each branch that answers."""
+        return values if self.branches == 1 else values.repeat(self.branches, *[1] * (values.dim() - 1))
 
     def _go_back(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
         """Gradients of the loss, whose terms are added up."""
@@ -235,16 +240,6 @@ def cut(numbers: Tensor, batch_size: int) -> Tensor:
     """
     missing = -len(numbers) % batch_size
     return torch.nn.functional.pad(numbers, (0, missing), value=-1).view(-1, batch_size)
-
-
-def for_branches(values: Tensor, prediction: Tensor) -> Tensor:
-    """Targets, or whether they are real, once for each branch that answers in ``prediction`` [B R, T].
-
-    >>> for_branches(torch.tensor([1, 2]), torch.zeros(4, 1)).tolist()
-    [1, 2, 1, 2]
-    """
-    branches = len(prediction) // max(len(values), 1)
-    return values if branches == 1 else values.repeat(branches, *[1] * (values.dim() - 1))
 
 
 def _seed(seed: int, epoch: int, use: str, rank: int = 0) -> int:
