@@ -49,7 +49,7 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
         "NEED_SUM": {0, 1} & set(plan.codes) != set(), "NEED_VAR": {4, 5} & set(plan.codes) != set(),
         "NEED_MAX": 2 in plan.codes, "NEED_MIN": 3 in plan.codes,
         "HAS_SOURCE": "s" in parts, "HAS_TARGET": "t" in parts, "HAS_TABLE": "e" in parts, "HAS_NODE": parts == "e",
-        "NUMBERS": 2 if "2" in parts else 0, "SUM_NUMBERS": "2" in parts,
+        "NUMBERS": 2 if "2" in parts else 0,
         "HAS_SELF": plan.has_self, "SAVE": True, "HAS_EXTRA": True, "MEAN": False,
         "ACC": tl.float64 if dtype == "fp64" else tl.float32,
         "BLOCK_E": 8, "BLOCK_C": 64, "WIDTH": 20 if parts == "ste" else 0,

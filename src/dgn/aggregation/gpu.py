@@ -51,8 +51,9 @@ def backward(
 
     They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
     the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs. Where edges
-    have numbers, ``number_grad`` [N, R, C] gets what each node adds to the gradient of the R rows of the table.
+    have numbers, ``number_grad`` [N, R, C] must be given: what each node adds to the gradient of the R rows of the table.
     """
+    assert (number_grad is None) == (call.number is None)
     space = call.empty_gradients() if space is None else space
     edge_grad, source_grad, target_grad, node_grad = space
     unused = call.pointer
@@ -64,8 +65,7 @@ def backward(
             call.order if call.source is None else call.place, *saved[1:], _or(call.number, unused),
             _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
             call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
-            A=len(call.codes), HAS_EXTRA=extra is not None, SUM_NUMBERS=number_grad is not None,
-            WIDTH=_width(call, towers), **_constants(call), **shape,
+            A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
         shape = _shape(call.example, call.neighbor, source_grad.size(0))

@@ -59,12 +59,46 @@ def load_place(place, inside, NEEDED: tl.constexpr, BLOCK_C: tl.constexpr):
 
 
 @triton.jit
+def add_extreme(g, offsets, place, of_extreme, NEEDED: tl.constexpr):
+    """The gradient of messages with that of the largest or smallest one added at its place."""
+    if NEEDED:
+        g += tl.where(offsets[:, None] == place[None, :], of_extreme[None, :], 0.0)
+    return g
+
+
+@triton.jit
 def load_extra(extra, inside, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):
     """What is added to the gradient of the node, 0 for nothing."""
     value = tl.zeros([BLOCK_C], ACC)
     if HAS_EXTRA:
         value += tl.load(extra, mask=inside, other=0.0).to(ACC)
     return value
+
+
+@triton.jit
+def empty_sums(NUMBERS: tl.constexpr, ACC: tl.constexpr, BLOCK_C: tl.constexpr):
+    """Zeros for each number of an edge."""
+    sums = ()
+    for _ in tl.static_range(NUMBERS):
+        sums = sums + (tl.zeros([BLOCK_C], ACC),)
+    return sums
+
+
+@triton.jit
+def grow_sums(sums, number, edges, live, g, NUMBERS: tl.constexpr):
+    """The sums of gradients of messages so far, one for each number of an edge, weighted by it."""
+    grown = ()
+    for k in tl.static_range(NUMBERS):
+        times = tl.load(number + edges * NUMBERS + k, mask=live, other=0.0).to(g.dtype)
+        grown = grown + (sums[k] + tl.sum(times[:, None] * g, axis=0),)
+    return grown
+
+
+@triton.jit
+def store_sums(place, sums, inside, num_channels, NUMBERS: tl.constexpr):
+    """Write a row for each number."""
+    for k in tl.static_range(NUMBERS):
+        tl.store(place + k * num_channels, sums[k], mask=inside)
 
 
 @triton.jit
@@ -75,7 +109,6 @@ def gradient_of_messages(
     NEED_VAR: tl.constexpr, NEED_MAX: tl.constexpr, NEED_MIN: tl.constexpr, HAS_SOURCE: tl.constexpr,
     HAS_TARGET: tl.constexpr, HAS_TABLE: tl.constexpr, HAS_SELF: tl.constexpr, HAS_EXTRA: tl.constexpr,
     ACC: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr, WIDTH: tl.constexpr, NUMBERS: tl.constexpr,
-    SUM_NUMBERS: tl.constexpr,
 ):  # fmt: skip
     """Gradients of all messages into one node, written to ``edge_grad[place]``, and of its own parts.
 
@@ -108,9 +141,7 @@ def gradient_of_messages(
                           num_channels, source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS), axis=0)  # fmt: skip
     place_max = load_place(at_max + here, inside, NEED_MAX, BLOCK_C)
     place_min = load_place(at_min + here, inside, NEED_MIN, BLOCK_C)
-    total, by_number = tl.zeros([BLOCK_C], ACC), ()
-    for _ in tl.static_range(NUMBERS if SUM_NUMBERS else 0):
-        by_number = by_number + (tl.zeros([BLOCK_C], ACC),)
+    total, by_number = tl.zeros([BLOCK_C], ACC), empty_sums(NUMBERS, ACC, BLOCK_C)
     for start in range(0, degree, BLOCK_E):
         offsets = start + tl.arange(0, BLOCK_E)
         live = offsets < degree
@@ -120,24 +151,17 @@ def gradient_of_messages(
             m = load_messages(source, table, row, neighbor, edges, base, channels, inside, num_channels,
                               source_stride, number, HAS_SOURCE, HAS_TABLE, NUMBERS)  # fmt: skip
             g += slope[None, :] * (m - pivot[None, :] - mean[None, :])
-        if NEED_MAX:
-            g += tl.where(offsets[:, None] == place_max[None, :], of_largest[None, :], 0.0)
-        if NEED_MIN:
-            g += tl.where(offsets[:, None] == place_min[None, :], of_smallest[None, :], 0.0)
+        g = add_extreme(g, offsets, place_max, of_largest, NEED_MAX)
+        g = add_extreme(g, offsets, place_min, of_smallest, NEED_MIN)
         for column in tl.static_range(W):
             w = tl.load(weight + edges * W + column).to(ACC)
             g += w[:, None] * along[column][None, :]
         if HAS_TARGET:
             total += tl.sum(live.to(ACC)[:, None] * g, axis=0)
-        grown = ()
-        for k in tl.static_range(NUMBERS if SUM_NUMBERS else 0):
-            times = tl.load(number + edges * NUMBERS + k, mask=live, other=0.0).to(ACC)
-            grown = grown + (by_number[k] + tl.sum(times[:, None] * g, axis=0),)
-        by_number = grown
+        by_number = grow_sums(by_number, number, edges, live, g, NUMBERS)
         to = tl.load(place + edges).to(tl.int64)
         tl.store(edge_grad + to[:, None] * num_channels + channels[None, :], g, mask=live[:, None] & inside[None, :])
-    for k in tl.static_range(NUMBERS if SUM_NUMBERS else 0):
-        tl.store(number_grad + (i * NUMBERS + k) * num_channels + channels, by_number[k], mask=inside)
+    store_sums(number_grad + i * NUMBERS * num_channels + channels, by_number, inside, num_channels, NUMBERS)
     if HAS_TARGET:
         tl.store(target_grad + i * target_grad_stride + channels, total, mask=inside)
     if HAS_SELF:
