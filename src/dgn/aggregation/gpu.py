@@ -51,7 +51,7 @@ def backward(
 
     They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
     the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs. Where edges
-    have numbers, ``number_grad`` [N, R, C] must be given: what each node adds to the gradient of the R rows of the table.
+    have numbers, ``number_grad`` [N, R, C] must be given: what each node adds to the gradient of R rows of the table.
     """
     assert (number_grad is None) == (call.number is None)
     space = call.empty_gradients() if space is None else space
