@@ -11,8 +11,9 @@ from dgn.data.coordinates import add_coordinates
 from dgn.data.store import Store
 from dgn.data.structure import with_structure
 from dgn.data.structure_field import with_structure_field
-from dgn.training.augment import augment, changes_field, is_active, mirrored_weights, mirrors_alone
+from dgn.training.augment import augment, changes_field, is_active, mirrors_alone
 from dgn.training.material import prepare
+from dgn.training.mirror import mirror_weights
 from dgn.training.settings import AugmentationSettings
 from tests.training.small import make_benchmark, make_experiment, molecules
 
@@ -185,7 +186,7 @@ def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
 def test_weights_of_mirrored_graphs_that_were_computed_before_are_those_of_their_fields(pictures):
     plan, settings = make_plan(["fwd2", "dx2-signed", "dx1", "fwd1-2"]), AugmentationSettings(mirror=True)
     known = pictures.replaced(plan.compute_weights(pictures.edges["field"], pictures.graph))
-    known.mirrored = mirrored_weights(plan, known)
+    known.mirrored = mirror_weights(plan, known)
     found, anew = (augment(plan, each, settings, torch.Generator().manual_seed(0)) for each in (known, pictures))
     assert torch.equal(found.weights.edge, anew.weights.edge)
     assert torch.equal(found.weights.self, anew.weights.self)
@@ -253,6 +254,7 @@ def test_inputs_that_are_categories_are_not_changed(name):
     ("name", "settings", "remedy"),
     [
         ("augmentation.hide", {"augmentation": {"hide": 0.3}}, "leave it out"),
+        ("network.both_sides", {"network": {"both_sides": True}}, "leave it out"),
         ("augmentation.mirror", {"augmentation": {"mirror": True}}, MIRROR_REMEDY),
         ("augmentation.mirror", {"augmentation": {"mirror": True}, "network": {"positional": 1}}, MIRROR_REMEDY),
     ],

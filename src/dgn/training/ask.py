@@ -9,6 +9,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn import DGN, Branches
 from dgn.training.evaluate import predict
+from dgn.training.mirror import both_sides, mirror_weights
 from dgn.training.settings import NetworkSettings
 
 BATCH = 128  # graphs that are asked about at once
@@ -28,21 +29,26 @@ def ask(
     Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
     """
     plan, of_nodes = settings.given_plan, settings.readout == "nodes"
-    potential = settings.positional or settings.readout == "directional"
+    potential = settings.positional or settings.readout == "directional" or settings.both_sides
     nodes = ["x", *(["potential"] if potential else []), *(["gap"] if plan.needs_gap else []), "structure"]
     names = {
         "nodes": [name for name in nodes if name in graphs.nodes],
         "edges": [name for name in (*(["edge_attr"] if settings.edge_dim else []), "field") if name in graphs.edges],
     }
     store = Store(graphs, names, device)
-    given = store.edges.pop("field", None), store.graph, store.nodes.pop("gap", None)
-    store.weights = plan.compute_weights(*given)
+    store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
+    if settings.both_sides:
+        store.mirrored = mirror_weights(plan, store)
+    store.edges.pop("field", None)
+    store.nodes.pop("gap", None)
+    sides = both_sides(store) if settings.both_sides else (store,)
     found = [torch.zeros(len(networks), 0, targets)]
     for part in torch.split(torch.arange(len(graphs)), BATCH):
         if not len(part):
             continue
-        batches = store.gather(part[None], store.needs(part[None]))
-        batch = batches.read(batches.words[0])
+        room = store.needs(part[None])
+        batches = [next(iter(side.gather(part[None], room))) for side in sides]
         rows = int(store.node_count[part].sum()) if of_nodes else len(part)  # padding stands behind them
-        found.append(torch.stack([predict(network, batch)[:rows] for network in networks]).float().cpu())
+        said = [torch.stack([predict(network, batch)[:rows] for batch in batches]).mean(dim=0) for network in networks]
+        found.append(torch.stack(said).float().cpu())
     return torch.cat(found, dim=1)

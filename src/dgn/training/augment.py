@@ -6,11 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from dgn.aggregation import Plan, Weights
+from dgn.aggregation import Plan
 from dgn.data.store import Store
 from dgn.fields import distort, rotate
 from dgn.graph import Graph
 from dgn.spectral.degeneracy import REPEATED, random_rotations
+from dgn.training.mirror import choose_weights, ends_of_graphs, mirror_field, mirror_nodes
 from dgn.training.settings import AugmentationSettings
 
 
@@ -39,7 +40,7 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     nodes, heads = dict[str, Tensor](), None
     if settings.mirror:
         heads = torch.rand(store.graph.num_graphs, 1, generator=generator, device=store.device) < 0.5
-        nodes = _mirror(store, heads)
+        nodes = mirror_nodes(store, heads)
     if settings.hide:
         nodes["x"] = _hide(nodes.get("x", store.nodes["x"]), store, settings.hide, generator)
     if settings.shift:
@@ -47,8 +48,8 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     if not changes_field(settings):
         return store.replaced(store.weights, nodes)
     if heads is not None and store.mirrored is not None and mirrors_alone(settings):
-        return store.replaced(_choose(heads, store.mirrored, store.weights, store.graph), nodes)
-    field = store.edges["field"] if heads is None else _mirrored(store, heads)
+        return store.replaced(choose_weights(heads, store), nodes)
+    field = store.edges["field"] if heads is None else mirror_field(store, heads)
     field = _change(field, store, settings, generator)
     return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
 
@@ -80,44 +81,6 @@ def _change(field: Tensor, store: Store, settings: AugmentationSettings, generat
     return field
 
 
-def _mirror(store: Store, heads: Tensor) -> dict[str, Tensor]:
-    """Some graphs mirrored along their last coordinate, and inputs that are this coordinate with it.
-
-    A coordinate stays between the smallest and the largest of its graph.
-    """
-    graph, potential, x = store.graph, store.nodes["potential"], store.nodes["x"]
-    assert graph.batch is not None
-    last = potential[:, -1:]
-    least, most = _ends(last, graph)
-    turned = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
-    nodes = {"potential": torch.cat([potential[:, :-1], turned], dim=1)}
-    if x.is_floating_point():
-        nodes["x"] = torch.where((x == last).all(dim=0), turned, x)
-    return nodes
-
-
-def _mirrored(store: Store, heads: Tensor) -> Tensor:
-    """The field of these graphs: along the last coordinate it changes its sign."""
-    assert store.graph.batch is not None
-    field = store.edges["field"].clone()
-    field[:, -1:] *= torch.where(heads[store.graph.batch[store.graph.target]], -1.0, 1.0)
-    return field
-
-
-def mirrored_weights(plan: Plan, store: Store) -> Weights:
-    """The weights of all graphs mirrored."""
-    graph = store.graph
-    heads = torch.ones(graph.num_graphs, 1, dtype=torch.bool, device=store.device)
-    return plan.compute_weights(_mirrored(store, heads), graph, store.nodes.get("gap"))
-
-
-def _choose(heads: Tensor, mirrored: Weights, plain: Weights, graph: Graph) -> Weights:
-    """The weights of each graph from those of both sides."""
-    assert graph.batch is not None
-    edge = torch.where(heads[graph.batch[graph.target]], mirrored.edge, plain.edge)
-    return Weights(edge, torch.where(heads[graph.batch], mirrored.self, plain.self))
-
-
 def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> Tensor:
     """In a square around a node of each graph, inputs that are no coordinates become the mean of the graph.
 
@@ -129,19 +92,11 @@ def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> T
     count = store.node_count.to(x.device)
     draw = torch.rand(graph.num_graphs, generator=generator, device=x.device)
     middle = (count.cumsum(0) - count + (draw * count).long()).clamp(max=len(x) - 1)
-    least, most = _ends(place, graph)
+    least, most = ends_of_graphs(place, graph)
     near = (place - place[middle][graph.batch]).abs() <= side / 2 * (most - least)[graph.batch]
     mean = torch.zeros_like(x[: graph.num_graphs]).index_add_(0, graph.batch, x) / count[:, None].clamp(min=1)
     is_place = (store.nodes["x"][:, :, None] == place[:, None]).all(dim=0).any(dim=1)
     return torch.where(near.all(dim=1, keepdim=True) & ~is_place, mean[graph.batch], x)
-
-
-def _ends(values: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest value of the nodes of each graph: [N, K] -> two of [G, K]."""
-    assert graph.batch is not None
-    index, room = graph.batch[:, None].expand_as(values), values.new_empty(graph.num_graphs, values.size(1))
-    least, most = (room.scatter_reduce(0, index, values, reduce=how, include_self=False) for how in ("amin", "amax"))
-    return least, most
 
 
 def _shift(x: Tensor, graph: Graph, strength: float, generator: torch.Generator) -> Tensor:

@@ -1,5 +1,6 @@
 """The loss and the scores of a split."""
 
+from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -43,15 +44,19 @@ def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
 class Split:
     """Batches of a split that never change, and room on a device for what a network says of them.
 
-    Batches that do not fit the device stay where they are, and come to it one by one.
+    With several ``sides``, such as graphs and their mirror images, the mean of what it says of them counts; they stand
+    side by side in the words of a batch, which is read as the first of them. Batches that do not fit the device stay
+    where they are, and come to it one by one.
     """
 
     def __init__(
-        self, batches: Batches, objective: Objective, targets: int, device: torch.device | str | None = None
+        self, sides: Sequence[Batches], objective: Objective, targets: int, device: torch.device | str | None = None
     ) -> None:
-        self.batches, self.objective = batches, objective
+        batches, self.objective, self.sides = sides[0], objective, len(sides)
+        words = batches.words if len(sides) == 1 else torch.cat([side.words for side in sides], dim=1)
+        self.batches = Batches(words, batches.slots, batches.room)
         place = batches.words.device if device is None else device
-        every = [target_of(batch) for batch in batches]
+        every = [target_of(batch) for batch in self.batches]
         real = torch.cat([real for _, real in every]) > 0
         self.rows = [int(real.sum()) for _, real in every]
         self.prediction = torch.zeros(len(batches), len(every[0][1]), targets, device=place)
@@ -69,9 +74,9 @@ class Split:
     @torch.no_grad()
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
         """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
-        batch = self.batches.read(row.to(self.prediction.device))
-        prediction = predict(network, batch)
-        target, real = target_of(batch)
+        sides = [self.batches.read(side) for side in row.to(self.prediction.device).chunk(self.sides)]
+        prediction = torch.stack([predict(network, side) for side in sides]).mean(dim=0)
+        target, real = target_of(sides[0])
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 

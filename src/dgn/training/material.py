@@ -13,11 +13,12 @@ from dgn.data.benchmarks import Benchmark, with_directions, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn.products import scaler_key
-from dgn.training.augment import changes_field, mirrored_weights, mirrors_alone
+from dgn.training.augment import changes_field, mirrors_alone
 from dgn.training.devices import store_device
 from dgn.training.evaluate import Split
 from dgn.training.experiment import Experiment
 from dgn.training.member import cut
+from dgn.training.mirror import both_sides, mirror_weights
 from dgn.training.objectives import Objective, make_objective
 
 SPLITS = ("train", "val", "test")
@@ -76,23 +77,25 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
-    if not changes_field(experiment.augmentation):
-        store.edges.pop("field", None)
+    if network.both_sides or mirrors_alone(experiment.augmentation):
+        store.mirrored = mirror_weights(plan, store)
+    if mirrors_alone(experiment.augmentation) or not changes_field(experiment.augmentation):
+        store.edges.pop("field", None)  # all weights are known: nobody reads it again
         store.nodes.pop("gap", None)
     elif "field" not in store.edges:
         raise ValueError(
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
         )
-    if mirrors_alone(experiment.augmentation):
-        store.mirrored = mirrored_weights(plan, store)
+    sides = both_sides(store) if network.both_sides else (store,)
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
-        batches = store.gather(cuts, store.needs(cuts)._replace(padded=True))
+        room = store.needs(cuts)._replace(padded=True)
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
-        splits[name] = Split(batches.to(place), objective, benchmark.targets, device)
+        batches = [side.gather(cuts, room).to(place) for side in sides]
+        splits[name] = Split(batches, objective, benchmark.targets, device)
         _check_targets(splits[name], name)
     return Material(store, numbers[0], splits, trained_for, delta)
 
@@ -124,7 +127,11 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
 def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     """Whether something reads coordinates, which the graphs then have."""
     augmentation = experiment.augmentation
-    reads = {"augmentation.mirror": augmentation.mirror, "augmentation.hide": augmentation.hide > 0}
+    reads = {
+        "augmentation.mirror": augmentation.mirror,
+        "augmentation.hide": augmentation.hide > 0,
+        "network.both_sides": experiment.network.both_sides,
+    }
     has_them = benchmark.coordinates and benchmark.field == "eigenvectors"
     for name, is_read in reads.items():
         if is_read and not has_them:

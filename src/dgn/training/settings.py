@@ -79,6 +79,7 @@ class NetworkSettings:
     gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
     edge_updates: bool = setting("let both ends change the features of an edge between layers", False)
     branches: int = setting("so many networks side by side, each trained for itself; their mean counts", 1, least=1)
+    both_sides: bool = setting("answer for graphs and their mirror images, as augmentation.mirror; means count", False)
     learned_directions: int = setting(
         "the last so many of the directions that aggregators name are learned", 0, least=0
     )

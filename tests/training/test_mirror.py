@@ -1,0 +1,96 @@
+"""Mirror images: what is said of both sides is the same for a graph and its mirror image."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dgn.data.coordinates import add_coordinates
+from dgn.training.ask import ask
+from dgn.training.build import Inputs, build_for_inputs
+from dgn.training.loop import train
+from dgn.training.material import prepare
+from dgn.training.trained import load_trained, predict_part
+from tests.training.small import make_benchmark, make_experiment, molecules
+
+WAYS = {"aggregators": ["mean", "fwd2", "dx1", "dx2-signed"], "hidden": 16}
+PARTS = ("train", "val", "test")
+
+
+def mirror_image(graphs):
+    """Each graph the other way round along its last coordinate, which is an input as well."""
+    place, batch = graphs.nodes["potential"].clone(), graphs.graph.batch
+    for number in range(len(graphs)):
+        last = place[batch == number, -1]
+        place[batch == number, -1] = last.min() + last.max() - last
+    x = torch.cat([graphs.nodes["x"][:, :1], place], dim=1)
+    return add_coordinates(graphs.with_values(nodes={"x": x}), place)
+
+
+def pictures():
+    graphs, draw = molecules(), torch.Generator().manual_seed(3)
+    x = torch.rand(graphs.num_nodes, 3, generator=draw)
+    return add_coordinates(graphs.with_values(nodes={"x": x}), x[:, 1:])
+
+
+@pytest.mark.parametrize("readout", ["sum", "nodes"])
+def test_a_graph_and_its_mirror_image_get_the_same_answer(readout):
+    graphs, answers = pictures(), {}
+    torch.manual_seed(0)
+    network = None
+    for both_sides in (False, True):
+        settings = make_experiment(network={**WAYS, "readout": readout, "both_sides": both_sides}).network
+        network = network or build_for_inputs(settings, Inputs(3, None, 2), 1.0).eval()
+        answers[both_sides] = [
+            ask([network], settings, 2, each, torch.device("cpu"))[0] for each in (graphs, mirror_image(graphs))
+        ]
+    one, other = answers[False]
+    assert (one - other).abs().max() > 1e-2
+    torch.testing.assert_close(*answers[True], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(answers[True][0], (one + other) / 2, rtol=1e-5, atol=1e-5)
+
+
+def test_a_network_that_reads_no_field_sees_mirrored_inputs():
+    graphs = pictures()
+    settings = make_experiment(network={"aggregators": ["mean", "max"], "both_sides": True, "hidden": 16}).network
+    network = build_for_inputs(settings, Inputs(3, None, 1), 1.0).eval()
+    bare = replace(graphs, edges={})
+    found = ask([network], settings, 1, bare, torch.device("cpu"))
+    torch.testing.assert_close(found, ask([network], settings, 1, graphs, torch.device("cpu")))
+
+
+@pytest.mark.parametrize("augmentation", [{}, {"mirror": True}, {"mirror": True, "distortion": 0.1}])
+def test_training_is_the_same_and_scores_are_of_both_sides(augmentation, tmp_path):
+    benchmark, found = make_benchmark("classification", coordinates=True), {}
+    for both_sides in (False, True):
+        experiment = make_experiment(network={**WAYS, "both_sides": both_sides}, augmentation=augmentation)
+        (found[both_sides],) = train(experiment, benchmark, [7], tmp_path / str(both_sides), "cpu")
+    one, both = found[False], found[True]
+    assert [row["train_loss"] for row in one.history] == [row["train_loss"] for row in both.history]
+    assert [row["val_loss"] for row in one.history] != [row["val_loss"] for row in both.history]
+    trained = load_trained(tmp_path / "True" / "seed-7", benchmark)
+    for part in PARTS:
+        said, truth = predict_part(trained, part, "cpu")
+        right = float((said.argmax(dim=1) == truth).float().mean())
+        assert right == pytest.approx(both.metrics[part]["accuracy"], abs=1e-6)
+
+
+def test_the_field_is_left_behind_once_the_weights_of_both_sides_are_known():
+    benchmark = make_benchmark(coordinates=True)
+    for augmentation, is_kept in (({"mirror": True}, False), ({"mirror": True, "distortion": 0.1}, True)):
+        experiment = make_experiment(network=WAYS, augmentation=augmentation)
+        store = prepare(experiment, benchmark, torch.device("cpu")).store
+        assert ("field" in store.edges) == is_kept
+        assert (store.mirrored is None) == is_kept
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_branches_and_both_sides_on_a_gpu_are_as_on_the_cpu():
+    benchmark = make_benchmark("classification", coordinates=True)
+    network = {**WAYS, "branches": 2, "both_sides": True}
+    experiment = make_experiment(network=network, training={"averaging": 0.9, "learning_rate": 1e-3})
+    (here,), (there,) = (train(experiment, benchmark, [7], device=device) for device in ("cpu", "cuda"))
+    for row, other in zip(here.history, there.history, strict=True):
+        assert row["train_loss"] == pytest.approx(other["train_loss"], rel=1e-3)
+        assert row["val_loss"] == pytest.approx(other["val_loss"], rel=1e-3)
