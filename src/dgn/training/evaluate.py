@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dgn.data.batches import Batch, Batches
 from dgn.training.objectives import Objective
 
+LESSONS = "lessons"  # the name of what teachers make of the labels of graphs
 FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU
 
 
@@ -39,6 +40,12 @@ def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
     if "y" in batch.nodes:
         return batch.nodes["y"], batch.real[:, 0]
     return batch.graphs["y"], batch.real_graphs[:, 0]
+
+
+def lesson_of(batch: Batch) -> tuple[Tensor, Tensor]:
+    """What a network in training is told of a batch: its lessons, where it has teachers, or else its targets."""
+    target, real = target_of(batch)
+    return batch.graphs.get(LESSONS, target), real
 
 
 class Split:

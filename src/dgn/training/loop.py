@@ -18,6 +18,7 @@ from dgn.training.experiment import Experiment
 from dgn.training.material import Material, prepare
 from dgn.training.member import Member
 from dgn.training.run import EpochReport, Run, RunResult
+from dgn.training.teachers import teach
 
 DONE = object()
 SAVE_EVERY = 10.0  # seconds between checkpoints
@@ -46,7 +47,7 @@ def train(
     try:
         with matrix_precision(experiment.training.precision):
             fabric = make_fabric(device, experiment.training.precision)
-            material = prepare(experiment, benchmark, fabric.device)
+            material = teach(prepare(experiment, benchmark, fabric.device), experiment, benchmark, device)
             runs = [Run(_member(seed, experiment, benchmark, material, fabric), experiment, out) for seed in seeds]
             for run in runs:
                 if resume:

@@ -16,7 +16,7 @@ from dgn.nn.aside import aside
 from dgn.nn.dropout import draw_from
 from dgn.threads import kernels_alone
 from dgn.training.augment import augment, is_active
-from dgn.training.evaluate import Split, predict, target_of
+from dgn.training.evaluate import Split, lesson_of, predict
 from dgn.training.experiment import Experiment
 from dgn.training.feed import Feed
 from dgn.training.flat import FlatAdam, entry_gradient, is_entrywise, make_adam
@@ -170,7 +170,7 @@ class Member:
             self.side.wait_stream(torch.cuda.current_stream(self.device))
         with aside(self.side):
             prediction = self.model(row)
-        target, real = (self._for_branches(each) for each in target_of(self.words.batches.read(row)))
+        target, real = (self._for_branches(each) for each in lesson_of(self.words.batches.read(row)))
         self._go_back(prediction, target, real)
         if self.side is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.side)

@@ -55,14 +55,19 @@ def classes(
 ) -> Terms:
     r"""Cross entropies of classes; negative targets are missing labels.
 
-    With ``smoothing`` s, the target of a row of class c is $(1 - s) \, [k = c] + s / C$ for each of C classes k.
+    With ``smoothing`` s, the target of a row of class c is $(1 - s) \, [k = c] + s / C$ for each of C classes k. A
+    distribution over the classes can be given in its place.
 
     Shapes:
-        ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers, ``weight`` [R].
+        ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers or [R, C] distributions, ``weight`` [R].
 
     >>> classes(torch.zeros(2, 2), torch.tensor([0, 1]), torch.ones(2))
     (tensor(1.3863), tensor(2.))
     """
+    if target.is_floating_point():
+        share = weight.to(_precise(prediction).dtype)
+        entropy = cross_entropy(_real(_precise(prediction), share[:, None]), target, reduction="none")
+        return (share * entropy).sum(), share.sum()
     return _cross_entropy(prediction, target, _row_weight(prediction, target, weight), smoothing)
 
 

@@ -151,6 +151,10 @@ class TrainingSettings:
     label_smoothing: float = setting(
         "share of the label that is spread over all classes in training", 0.0, least=0, below=1
     )
+    teachers: str | None = setting(
+        "the folder of a run of the same graphs: what its networks say becomes part of the labels of classes", None
+    )
+    teaching: float = setting("with teachers: the share of a label that is theirs", 0.5, above=0, most=1)
     metric: (
         Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
     ) = setting("the score that counts (none: that of the benchmark)", None)

@@ -1,0 +1,42 @@
+"""What it is worth to answer for both sides of a picture: ``python benchmarks/sides.py RUN [--data PATH]``.
+
+For each finished seed of a run with ``network.both_sides``, validation scores and losses of its answers for the graphs
+as they are and of the mean over graphs and mirror images, and how often the two sides of a graph get the same class.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from dgn.reports.runs import finished_runs
+from dgn.training.objectives import make_objective
+from dgn.training.trained import load_trained, predict_part
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--data", type=Path)
+    asked = parser.parse_args()
+    rows, known = [], asked.data
+    for seed in sorted(finished_runs(asked.run)):
+        trained = load_trained(asked.run / f"seed-{seed}", known)
+        known, experiment = trained.benchmark, trained.experiment
+        objective = make_objective(known.objective, experiment.training.metric or known.metric)
+        plain = replace(experiment, network=replace(experiment.network, both_sides=False))
+        both, truth = predict_part(trained, "val")
+        one, _ = predict_part(trained._replace(experiment=plain), "val")
+        other = 2 * both - one
+        scores = [objective.metric(said, truth) for said in (one, both)]
+        losses = [float(torch.div(*objective.loss(said, truth, torch.ones(len(said))))) for said in (one, both)]
+        agree = float((one.argmax(dim=1) == other.argmax(dim=1)).float().mean())
+        rows.append([*scores, *losses, agree])
+        print(f"seed {seed:<4}", " ".join(f"{value:8.4f}" for value in rows[-1]), flush=True)
+    print(f"{'mean':<9}", " ".join(f"{value:8.4f}" for value in torch.tensor(rows).mean(dim=0).tolist()))
+    print(f"columns: {objective.metric_name} of one side, of both, loss of one side, of both, same class on both sides")
+
+
+if __name__ == "__main__":
+    main()
