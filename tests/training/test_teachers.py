@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from dgn.data.benchmarks import with_fraction
 from dgn.training.loop import train
 from dgn.training.material import prepare
 from dgn.training.teachers import find_teachers, teach
@@ -84,6 +85,15 @@ def test_a_part_of_the_training_graphs_has_the_lessons_of_all(run):
     benchmark, whole = make_benchmark("classification"), taught(run)
     half = teach(prepare(experiment, benchmark, CPU), experiment, benchmark, "cpu")
     torch.testing.assert_close(half.store.graphs["lessons"][:12], whole.store.graphs["lessons"][:12])
+
+
+def test_teachers_of_graphs_that_are_not_here_are_named(run):
+    half = with_fraction(make_benchmark("classification"), 0.5)
+    experiment = make_experiment(data={"train_fraction": 0.5}, training={"teachers": str(run)})
+    with pytest.raises(
+        ValueError, match=r"training\.teachers: expected networks trained with at most 0\.5 .* got 1 "
+    ):
+        train(experiment, half, [1], device="cpu")
 
 
 def test_numbers_have_no_teachers(run):

@@ -6,9 +6,9 @@ import torch
 from torch.nn.functional import one_hot, softmax
 
 from dgn.data.benchmarks import Benchmark, with_fraction
-from dgn.training.checkpoint import MODEL
+from dgn.training.checkpoint import MODEL, load_checkpoint
 from dgn.training.evaluate import LESSONS
-from dgn.training.experiment import Experiment
+from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.material import Material
 from dgn.training.trained import load_trained, predict_graphs
 
@@ -34,6 +34,7 @@ def teach(material: Material, experiment: Experiment, benchmark: Benchmark, devi
     said = torch.zeros(len(numbers), benchmark.targets)
     folders = find_teachers(settings.teachers)
     for folder in folders:
+        _check_share(folder, benchmark)
         said += softmax(predict_graphs(load_trained(folder, benchmark), graphs, device), dim=1) / len(folders)
     number, smoothing = graphs.graphs["y"].flatten().long(), settings.label_smoothing
     label = (1 - smoothing) * one_hot(number.clamp(min=0), benchmark.targets) + smoothing / benchmark.targets
@@ -42,6 +43,16 @@ def teach(material: Material, experiment: Experiment, benchmark: Benchmark, devi
     lessons[numbers] = (1 - share) * label + share * said
     material.store.graphs[LESSONS] = lessons.to(material.store.device)
     return material._replace(objective=material.objective.smoothed(0.0))
+
+
+def _check_share(folder: Path, benchmark: Benchmark) -> None:
+    """A teacher is built for the graphs that it was trained with, which are all here."""
+    known = read_experiment(load_checkpoint(folder / MODEL)[1]["experiment"]).data.train_fraction
+    if known > benchmark.fraction:
+        raise ValueError(
+            f"training.teachers: expected networks trained with at most {benchmark.fraction:g} of the training graphs, "
+            f"as are loaded here, got {known:g} for {folder}; raise data.train_fraction, or train other teachers"
+        )
 
 
 def find_teachers(folder: str) -> list[Path]:
