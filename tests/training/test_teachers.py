@@ -90,9 +90,7 @@ def test_a_part_of_the_training_graphs_has_the_lessons_of_all(run):
 def test_teachers_of_graphs_that_are_not_here_are_named(run):
     half = with_fraction(make_benchmark("classification"), 0.5)
     experiment = make_experiment(data={"train_fraction": 0.5}, training={"teachers": str(run)})
-    with pytest.raises(
-        ValueError, match=r"training\.teachers: expected networks trained with at most 0\.5 .* got 1 "
-    ):
+    with pytest.raises(ValueError, match=r"training\.teachers: expected networks trained with at most 0\.5 .* got 1 "):
         train(experiment, half, [1], device="cpu")
 
 

@@ -39,6 +39,7 @@ def run_seeds(
     :func:`draw_summary`. ``watch`` hears of every epoch, and ends the training by raising.
     """
     from dgn.reports.runs import finished_runs, is_begun, write_experiment
+    from dgn.training.teachers import find_teachers
 
     if int(os.environ.get("RANK", "0")) > 0:
         _help_train(experiment, load, seeds, out, device)
@@ -48,6 +49,8 @@ def run_seeds(
     if begun:
         say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
     if missing:
+        if experiment.training.teachers is not None:
+            find_teachers(experiment.training.teachers)  # before the graphs, which take a while
         benchmark = load()  # may fail: a folder without a run would be in the way of the next try
         write_experiment(out, experiment)
         train_seeds(console, experiment, benchmark, missing, out, device, watch)
