@@ -10,7 +10,7 @@ from dgn.training.ask import ask
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.loop import train
 from dgn.training.material import prepare
-from dgn.training.trained import load_trained, predict_part
+from dgn.training.trained import load_trained, predict_graphs, predict_part
 from tests.training.small import make_benchmark, make_experiment, molecules
 
 WAYS = {"aggregators": ["mean", "fwd2", "dx1", "dx2-signed"], "hidden": 16}
@@ -73,6 +73,18 @@ def test_training_is_the_same_and_scores_are_of_both_sides(augmentation, tmp_pat
         said, truth = predict_part(trained, part, "cpu")
         right = float((said.argmax(dim=1) == truth).float().mean())
         assert right == pytest.approx(both.metrics[part]["accuracy"], abs=1e-6)
+
+
+def test_other_graphs_need_places_too(tmp_path):
+    benchmark = make_benchmark("classification", coordinates=True)
+    experiment = make_experiment(network={**WAYS, "both_sides": True}, training={"epochs": 1})
+    train(experiment, benchmark, [7], tmp_path, "cpu")
+    trained, graphs = load_trained(tmp_path / "seed-7", benchmark), benchmark.graphs
+    bare = replace(graphs, nodes={"x": graphs.nodes["x"]})
+    with pytest.raises(
+        ValueError, match=r"^potential: expected numbers of nodes, as small has, got a field alone; give"
+    ):
+        predict_graphs(trained, bare, "cpu")
 
 
 def test_the_field_is_left_behind_once_the_weights_of_both_sides_are_known():

@@ -8,7 +8,7 @@ from torch import Tensor
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn import DGN, Branches
-from dgn.training.evaluate import predict
+from dgn.training.evaluate import names_read, predict
 from dgn.training.mirror import both_sides, mirror_weights
 from dgn.training.settings import NetworkSettings
 
@@ -29,13 +29,7 @@ def ask(
     Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
     """
     plan, of_nodes = settings.given_plan, settings.readout == "nodes"
-    potential = settings.positional or settings.readout == "directional" or settings.both_sides
-    nodes = ["x", *(["potential"] if potential else []), *(["gap"] if plan.needs_gap else []), "structure"]
-    names = {
-        "nodes": [name for name in nodes if name in graphs.nodes],
-        "edges": [name for name in (*(["edge_attr"] if settings.edge_dim else []), "field") if name in graphs.edges],
-    }
-    store = Store(graphs, names, device)
+    store = Store(graphs, names_read(settings, graphs), device)
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     if settings.both_sides:
         store.mirrored = mirror_weights(plan, store)

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from dgn.data.batches import Batch, Batches
+from dgn.data.packed import PackedGraphs
 from dgn.training.objectives import Objective
+from dgn.training.settings import NetworkSettings
 
 LESSONS = "lessons"  # the name of what teachers make of the labels of graphs
 FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU
@@ -19,6 +21,17 @@ class Scores(NamedTuple):
 
     loss: float
     metrics: dict[str, float]
+
+
+def names_read(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
+    """The values of nodes and edges that a network reads, or its weights are made of, as far as graphs have them."""
+    potential, gap = settings.reads_potential, settings.given_plan.needs_gap
+    nodes = {"x": True, "structure": True, "potential": potential, "gap": gap}
+    edges = {"field": True, "edge_attr": settings.edge_dim is not None}
+    return {
+        "nodes": [name for name, is_read in nodes.items() if is_read and name in graphs.nodes],
+        "edges": [name for name, is_read in edges.items() if is_read and name in graphs.edges],
+    }
 
 
 def predict(network: nn.Module, batch: Batch) -> Tensor:

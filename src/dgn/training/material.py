@@ -15,7 +15,7 @@ from dgn.data.store import Store
 from dgn.nn.products import scaler_key
 from dgn.training.augment import changes_field, mirrors_alone
 from dgn.training.devices import store_device
-from dgn.training.evaluate import Split
+from dgn.training.evaluate import Split, names_read
 from dgn.training.experiment import Experiment
 from dgn.training.member import cut
 from dgn.training.mirror import both_sides, mirror_weights
@@ -53,24 +53,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    potential = _needs_coordinates(experiment, benchmark) or network.positional or network.readout == "directional"
-    if potential and "potential" not in graphs.nodes:
-        raise ValueError(
-            "potential: expected numbers of nodes for network.positional, the directional readout, augmentation.mirror "
-            "or hide, got graphs with a field alone; give them a potential too, as AddCoordinates does"
-        )
-    names = {
-        "nodes": [
-            "x",
-            *(["potential"] if potential else []),
-            *(n for n in ("y", "structure") if n in graphs.nodes),
-        ],
-        "edges": [name for name in (*(["edge_attr"] if network.edge_dim else []), "field") if name in graphs.edges],
-        "graphs": [name for name in ("y",) if name in graphs.graphs],
-    }
-    plan = network.given_plan
-    wanted = {"gap": plan.needs_gap or experiment.augmentation.resample, "component": experiment.augmentation.resample}
-    names["nodes"] += [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
+    names, plan = _names(experiment, benchmark, graphs), network.given_plan
     store = Store(graphs, names, store_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     delta = mean_log_degree(store.graph.in_degree[(split == 0).to(store.device)[store.graph.batch]])
@@ -98,6 +81,27 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         splits[name] = Split(batches, objective, benchmark.targets, device)
         _check_targets(splits[name], name)
     return Material(store, numbers[0], splits, trained_for, delta)
+
+
+def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -> dict[str, list[str]]:
+    """The values that training reads: those of the network, of augmentation, and the targets."""
+    resample = experiment.augmentation.resample
+    wanted = {
+        "potential": _needs_coordinates(experiment, benchmark) or experiment.network.reads_potential,
+        "gap": resample,
+        "component": resample,
+        "y": True,
+    }
+    if wanted["potential"] and "potential" not in graphs.nodes:
+        raise ValueError(
+            "potential: expected numbers of nodes for network.positional, the directional readout, network.both_sides, "
+            "augmentation.mirror or hide, got graphs with a field alone; give them a potential too, as AddCoordinates "
+            "does"
+        )
+    names = names_read(experiment.network, graphs)
+    more = [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
+    nodes = list(dict.fromkeys([*names["nodes"], *more]))
+    return {**names, "nodes": nodes, "graphs": [name for name in ("y",) if name in graphs.graphs]}
 
 
 def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:

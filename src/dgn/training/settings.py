@@ -127,6 +127,11 @@ class NetworkSettings:
         return max(self.given_plan.num_directions, self.positional, read_out)
 
     @property
+    def reads_potential(self) -> bool:
+        """Whether potentials of the nodes are needed, not their differences alone."""
+        return self.positional > 0 or self.readout == "directional" or self.both_sides
+
+    @property
     def is_directional(self) -> bool:
         """Whether the network reads directions, given or learned."""
         return self.num_directions > 0 or self.learned_directions > 0

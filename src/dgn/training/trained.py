@@ -150,6 +150,11 @@ def _check_features(trained: Trained, graphs: PackedGraphs) -> None:
         wanted, given = _describe(there[name]), _describe(here[name]) if name in here else "nothing"
         if given != wanted:
             raise ValueError(f"{name}: expected {wanted}, as {known.name} has, got {given}; give features as there")
+    if network.reads_potential and "potential" not in graphs.nodes:
+        raise ValueError(
+            f"potential: expected numbers of nodes, as {known.name} has, got a field alone; give both, as "
+            "dgn.transforms.AddCoordinates does"
+        )
 
 
 def _describe(values: Tensor) -> str:
