@@ -5,6 +5,7 @@ as they are and of the mean over graphs and mirror images, and how often the two
 """
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def main() -> None:
         trained = load_trained(asked.run / f"seed-{seed}", known)
         known, experiment = trained.benchmark, trained.experiment
         objective = make_objective(known.objective, experiment.training.metric or known.metric)
+        if not experiment.network.both_sides:
+            sys.exit(f"{asked.run}: expected a run with network.both_sides, got one without; name another")
         plain = replace(experiment, network=replace(experiment.network, both_sides=False))
         both, truth = predict_part(trained, "val")
         one, _ = predict_part(trained._replace(experiment=plain), "val")
@@ -34,6 +37,8 @@ def main() -> None:
         agree = float((one.argmax(dim=1) == other.argmax(dim=1)).float().mean())
         rows.append([*scores, *losses, agree])
         print(f"seed {seed:<4}", " ".join(f"{value:8.4f}" for value in rows[-1]), flush=True)
+    if not rows:
+        sys.exit(f"{asked.run}: expected a run with finished seeds, got none; name another")
     print(f"{'mean':<9}", " ".join(f"{value:8.4f}" for value in torch.tensor(rows).mean(dim=0).tolist()))
     print(f"columns: {objective.metric_name} of one side, of both, loss of one side, of both, same class on both sides")
 

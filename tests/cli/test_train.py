@@ -94,7 +94,7 @@ def test_missing_data_leave_nothing_in_the_way(dgn: Any, training: Any, monkeypa
 def test_teachers_that_are_not_trained_are_missed_first(dgn: Any, training: Any) -> None:
     done = dgn("train", "cifar10/plus-taught", "--device", "cpu")
     assert done.exit_code == 1
-    assert "train them first, for example with dgn train cifar10/plus" in " ".join(done.output.split())
+    assert "train it first, as with dgn train cifar10/plus" in " ".join(done.output.split())
     assert not training.calls
     assert not Path("runs").exists()
 

@@ -14,6 +14,7 @@ from dgn.training.trained import load_trained, predict_graphs, predict_part
 from tests.training.small import make_benchmark, make_experiment, molecules
 
 WAYS = {"aggregators": ["mean", "fwd2", "dx1", "dx2-signed"], "hidden": 16}
+CPU = torch.device("cpu")
 PARTS = ("train", "val", "test")
 
 
@@ -41,9 +42,7 @@ def test_a_graph_and_its_mirror_image_get_the_same_answer(readout):
     for both_sides in (False, True):
         settings = make_experiment(network={**WAYS, "readout": readout, "both_sides": both_sides}).network
         network = network or build_for_inputs(settings, Inputs(3, None, 2), 1.0).eval()
-        answers[both_sides] = [
-            ask([network], settings, 2, each, torch.device("cpu"))[0] for each in (graphs, mirror_image(graphs))
-        ]
+        answers[both_sides] = [ask([network], settings, 2, each, CPU)[0] for each in (graphs, mirror_image(graphs))]
     one, other = answers[False]
     assert (one - other).abs().max() > 1e-2
     torch.testing.assert_close(*answers[True], rtol=1e-5, atol=1e-5)
@@ -51,12 +50,31 @@ def test_a_graph_and_its_mirror_image_get_the_same_answer(readout):
 
 
 def test_a_network_that_reads_no_field_sees_mirrored_inputs():
-    graphs = pictures()
-    settings = make_experiment(network={"aggregators": ["mean", "max"], "both_sides": True, "hidden": 16}).network
-    network = build_for_inputs(settings, Inputs(3, None, 1), 1.0).eval()
+    graphs, blind = pictures(), {"aggregators": ["mean", "max"], "hidden": 16}
+    plain, both = (make_experiment(network={**blind, "both_sides": flag}).network for flag in (False, True))
+    network = build_for_inputs(plain, Inputs(3, None, 1), 1.0).eval()
+    one, other = (ask([network], plain, 1, each, CPU) for each in (graphs, mirror_image(graphs)))
+    assert (one - other).abs().max() > 1e-3
     bare = replace(graphs, edges={})
-    found = ask([network], settings, 1, bare, torch.device("cpu"))
-    torch.testing.assert_close(found, ask([network], settings, 1, graphs, torch.device("cpu")))
+    torch.testing.assert_close(ask([network], both, 1, bare, CPU), (one + other) / 2, rtol=1e-5, atol=1e-5)
+
+
+def test_an_answer_does_not_depend_on_the_graphs_beside_one(tmp_path):
+    """In a graph of its own, an input may happen to be the coordinate."""
+    graphs, benchmark = pictures(), make_benchmark("classification")
+    x = graphs.nodes["x"].clone()
+    first = graphs.graph.batch == 0
+    x[first, 0] = x[first, 2]
+    graphs = graphs.with_values(nodes={"x": x}, graphs=benchmark.graphs.graphs)
+    pictured = replace(benchmark, graphs=graphs, node_sizes=None, edge_sizes=None, coordinates=True)
+    experiment = make_experiment(network={**WAYS, "both_sides": True}, training={"epochs": 1})
+    train(experiment, pictured, [7], tmp_path, "cpu")
+    trained = load_trained(tmp_path / "seed-7", pictured)
+    every, alone = (
+        predict_graphs(trained, graphs, "cpu"),
+        predict_graphs(trained, graphs.select(torch.tensor([0])), "cpu"),
+    )
+    torch.testing.assert_close(every[:1], alone, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("augmentation", [{}, {"mirror": True}, {"mirror": True, "distortion": 0.1}])
@@ -81,9 +99,7 @@ def test_other_graphs_need_places_too(tmp_path):
     train(experiment, benchmark, [7], tmp_path, "cpu")
     trained, graphs = load_trained(tmp_path / "seed-7", benchmark), benchmark.graphs
     bare = replace(graphs, nodes={"x": graphs.nodes["x"]})
-    with pytest.raises(
-        ValueError, match=r"^potential: expected numbers of nodes, as small has, got a field alone; give"
-    ):
+    with pytest.raises(ValueError, match=r"^potential: expected numbers of nodes, as small has, got none; add them"):
         predict_graphs(trained, bare, "cpu")
 
 
@@ -91,7 +107,7 @@ def test_the_field_is_left_behind_once_the_weights_of_both_sides_are_known():
     benchmark = make_benchmark(coordinates=True)
     for augmentation, is_kept in (({"mirror": True}, False), ({"mirror": True, "distortion": 0.1}, True)):
         experiment = make_experiment(network=WAYS, augmentation=augmentation)
-        store = prepare(experiment, benchmark, torch.device("cpu")).store
+        store = prepare(experiment, benchmark, CPU).store
         assert ("field" in store.edges) == is_kept
         assert (store.mirrored is None) == is_kept
 

@@ -143,14 +143,16 @@ def _at_once(
     with workers(console, out, processes) as pool:
         there = [each for each in experiments if each not in failed and not load.lacks(each)]
         yield from ((experiment, None, 0.0) for experiment in experiments if experiment not in there)
-        asked = {pool.submit(_work, each, load.widest(each), out, device): each for each in there}
-        for future in as_completed(asked):
-            runs, seconds = None, 0.0
-            try:
-                runs, seconds = future.result()
-            except Exception as problem:  # a process that was lost
-                say_error(f"{asked[future].name}: {problem}")
-            yield asked[future], runs, seconds
+        for is_taught in (False, True):  # teachers first
+            some = [each for each in there if (each.training.teachers is not None) == is_taught]
+            asked = {pool.submit(_work, each, load.widest(each), out, device): each for each in some}
+            for future in as_completed(asked):
+                runs, seconds = None, 0.0
+                try:
+                    runs, seconds = future.result()
+                except Exception as problem:  # a process that was lost
+                    say_error(f"{asked[future].name}: {problem}")
+                yield asked[future], runs, seconds
 
 
 def _work(

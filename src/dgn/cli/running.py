@@ -39,7 +39,6 @@ def run_seeds(
     :func:`draw_summary`. ``watch`` hears of every epoch, and ends the training by raising.
     """
     from dgn.reports.runs import finished_runs, is_begun, write_experiment
-    from dgn.training.teachers import find_teachers
 
     if int(os.environ.get("RANK", "0")) > 0:
         _help_train(experiment, load, seeds, out, device)
@@ -49,8 +48,8 @@ def run_seeds(
     if begun:
         say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
     if missing:
-        if experiment.training.teachers is not None:
-            find_teachers(experiment.training.teachers)  # before the graphs, which take a while
+        if experiment.training.teachers is not None:  # before the graphs, which take a while
+            _say_teachers(console, experiment, out)
         benchmark = load()  # may fail: a folder without a run would be in the way of the next try
         write_experiment(out, experiment)
         train_seeds(console, experiment, benchmark, missing, out, device, watch)
@@ -60,6 +59,13 @@ def run_seeds(
     if curves:
         draw_summary(out)
     return [done[seed] for seed in seeds]
+
+
+def _say_teachers(console: Console, experiment: "Experiment", out: Path) -> None:
+    from dgn.training.teachers import find_teachers
+
+    found = find_teachers(experiment, out)
+    say(console, f"taught by {', '.join(folder.name for folder in found)} of {found[0].parent}")
 
 
 def _help_train(experiment: "Experiment", load: Load, seeds: Sequence[int], out: Path, device: str) -> None:

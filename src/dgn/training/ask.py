@@ -8,6 +8,7 @@ from torch import Tensor
 from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn import DGN, Branches
+from dgn.training.devices import store_device
 from dgn.training.evaluate import names_read, predict
 from dgn.training.mirror import both_sides, mirror_weights
 from dgn.training.settings import NetworkSettings
@@ -22,26 +23,29 @@ def ask(
     targets: int,
     graphs: PackedGraphs,
     device: torch.device,
+    coordinates: Tensor | None = None,
 ) -> Tensor:
     """What each network says of each graph, or of each node with ``readout: nodes``: [M, R, T] on the CPU.
 
     ``graphs`` have all values that the networks read, and these are on ``device``, in evaluation mode.
+    With ``both_sides``, ``coordinates`` [C] are the inputs that are mirrored with the last coordinate; without, those
+    that are equal to it here.
     Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
     """
     plan, of_nodes = settings.given_plan, settings.readout == "nodes"
-    store = Store(graphs, names_read(settings, graphs), device)
+    store = Store(graphs, names_read(settings, graphs), store_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     if settings.both_sides:
         store.mirrored = mirror_weights(plan, store)
     store.edges.pop("field", None)
     store.nodes.pop("gap", None)
-    sides = both_sides(store) if settings.both_sides else (store,)
+    sides = both_sides(store, coordinates) if settings.both_sides else (store,)
     found = [torch.zeros(len(networks), 0, targets)]
     for part in torch.split(torch.arange(len(graphs)), BATCH):
         if not len(part):
             continue
         room = store.needs(part[None])
-        batches = [next(iter(side.gather(part[None], room))) for side in sides]
+        batches = [next(iter(side.gather(part[None], room).to(device))) for side in sides]
         rows = int(store.node_count[part].sum()) if of_nodes else len(part)  # padding stands behind them
         said = [torch.stack([predict(network, batch)[:rows] for batch in batches]).mean(dim=0) for network in networks]
         found.append(torch.stack(said).float().cpu())

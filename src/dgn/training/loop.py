@@ -47,7 +47,8 @@ def train(
     try:
         with matrix_precision(experiment.training.precision):
             fabric = make_fabric(device, experiment.training.precision)
-            material = teach(prepare(experiment, benchmark, fabric.device), experiment, benchmark, device)
+            material = prepare(experiment, benchmark, fabric.device)
+            material = teach(material, experiment, benchmark, out, fabric.device)
             runs = [Run(_member(seed, experiment, benchmark, material, fabric), experiment, out) for seed in seeds]
             for run in runs:
                 if resume:

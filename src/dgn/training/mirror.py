@@ -8,13 +8,18 @@ from dgn.data.store import Store
 from dgn.graph import Graph
 
 
-def mirror_nodes(store: Store, heads: Tensor) -> dict[str, Tensor]:
+def last_coordinate(x: Tensor, potential: Tensor) -> Tensor:
+    """Which inputs are the last coordinate: [N, C], [N, k] -> [C]."""
+    return (x == potential[:, -1:]).all(dim=0)
+
+
+def mirror_nodes(store: Store, heads: Tensor, coordinates: Tensor | None = None) -> dict[str, Tensor]:
     """Coordinates of the nodes, those of some graphs mirrored, and inputs that are the last coordinate with it.
 
     A coordinate stays between the smallest and the largest of its graph.
 
     Shapes:
-        ``heads`` [G, 1] says which graphs.
+        ``heads`` [G, 1] says which graphs, ``coordinates`` [C] which inputs; without, those that are equal to it.
     """
     graph, potential, x = store.graph, store.nodes["potential"], store.nodes["x"]
     assert graph.batch is not None
@@ -23,7 +28,8 @@ def mirror_nodes(store: Store, heads: Tensor) -> dict[str, Tensor]:
     turned = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
     nodes = {"potential": torch.cat([potential[:, :-1], turned], dim=1)}
     if x.is_floating_point():
-        nodes["x"] = torch.where((x == last).all(dim=0), turned, x)
+        which = last_coordinate(x, potential) if coordinates is None else coordinates.to(x.device)
+        nodes["x"] = torch.where(which, turned, x)
     return nodes
 
 
@@ -51,10 +57,10 @@ def choose_weights(heads: Tensor, store: Store) -> Weights:
     return Weights(edge, torch.where(heads[graph.batch], mirrored.self, plain.self))
 
 
-def both_sides(store: Store) -> tuple[Store, Store]:
+def both_sides(store: Store, coordinates: Tensor | None = None) -> tuple[Store, Store]:
     """All graphs as they are, and all of them mirrored; the store knows the weights of both."""
     assert store.mirrored is not None
-    return store, store.replaced(store.mirrored, mirror_nodes(store, _all(store)))
+    return store, store.replaced(store.mirrored, mirror_nodes(store, _all(store), coordinates))
 
 
 def ends_of_graphs(values: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,6 @@
 """The run of one seed: its history, its best model, and its folder."""
 
+import hashlib
 import math
 import platform
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import dgn
 from dgn.training.build import count_parameters
 from dgn.training.checkpoint import MODEL, load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError
-from dgn.training.evaluate import Scores, Split
+from dgn.training.evaluate import LESSONS, Scores, Split
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.member import Member
 from dgn.training.schedule import Schedule
@@ -131,7 +132,7 @@ class Run:
             "steps": self.steps,
             "seconds": self.seconds,
             "devices": self.devices,
-            "machine": machine(self.member.device),
+            "machine": self._machine(),
         }
         save_checkpoint(self.checkpoint, tensors, state)
 
@@ -166,12 +167,20 @@ class Run:
             return f"was trained before ({schedule.epoch} epoch{'s' * (schedule.epoch != 1)})"
         if not schedule.epoch:
             return "begins anew, for it was stopped before an epoch was saved"
-        here = machine(self.member.device)
+        here = self._machine()
         other = [f"{key} {before.get(key)} -> {value}" for key, value in here.items() if before.get(key) != value]
         if not other and self.member.device.type == "cpu":
             return f"going on after epoch {schedule.epoch}, to the bit as without the interruption"
         why = ", ".join(other) or "sums on a GPU have no fixed order"
         return f"going on after epoch {schedule.epoch}, not to the bit as without the interruption: {why}"
+
+    def _machine(self) -> dict[str, Any]:
+        """What the bits of the result depend on; with teachers, on their lessons too."""
+        lessons = self.member.store.graphs.get(LESSONS)
+        here = machine(self.member.device)
+        if lessons is None:
+            return here
+        return {**here, "lessons": hashlib.blake2b(lessons.cpu().numpy().tobytes(), digest_size=4).hexdigest()}
 
     def _score(self, scores: Scores) -> float:
         """The main metric, turned so that more is better."""

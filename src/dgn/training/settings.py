@@ -157,7 +157,8 @@ class TrainingSettings:
         "share of the label that is spread over all classes in training", 0.0, least=0, below=1
     )
     teachers: str | None = setting(
-        "the folder of a run of the same graphs: what its networks say becomes part of the labels of classes", None
+        "a run of the same graphs, by name or folder: what its networks say becomes part of the labels of classes",
+        None,
     )
     teaching: float = setting("with teachers: the share of a label that is theirs", 0.5, above=0, most=1)
     metric: (

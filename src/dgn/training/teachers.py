@@ -3,17 +3,24 @@
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from torch.nn.functional import one_hot, softmax
 
 from dgn.data.benchmarks import Benchmark, with_fraction
-from dgn.training.checkpoint import MODEL, load_checkpoint
+from dgn.data.packed import PackedGraphs
+from dgn.training.checkpoint import MODEL
 from dgn.training.evaluate import LESSONS
-from dgn.training.experiment import Experiment, read_experiment
+from dgn.training.experiment import Experiment
 from dgn.training.material import Material
-from dgn.training.trained import load_trained, predict_graphs
+from dgn.training.objectives import make_objective
+from dgn.training.trained import Trained, load_trained, predict_graphs
+
+ROUNDING = 0.01  # by which the score of a teacher may differ from the one of its run, on another device
 
 
-def teach(material: Material, experiment: Experiment, benchmark: Benchmark, device: str) -> Material:
+def teach(
+    material: Material, experiment: Experiment, benchmark: Benchmark, out: Path | None, device: torch.device
+) -> Material:
     r"""The material with lessons in the place of labels: a distribution over the classes for each training graph.
 
     .. math:: (1 - t) \left[ (1 - s) \, [k = c] + \frac{s}{C} \right] + \frac{t}{M} \sum_m p_m(k)
@@ -31,11 +38,10 @@ def teach(material: Material, experiment: Experiment, benchmark: Benchmark, devi
         )
     every, numbers = with_fraction(benchmark, experiment.data.train_fraction).graphs, material.training
     graphs = every.select(numbers)
+    folders = find_teachers(experiment, out)
     said = torch.zeros(len(numbers), benchmark.targets)
-    folders = find_teachers(settings.teachers)
     for folder in folders:
-        _check_share(folder, benchmark)
-        said += softmax(predict_graphs(load_trained(folder, benchmark), graphs, device), dim=1) / len(folders)
+        said += softmax(_ask(folder, benchmark, graphs, device), dim=1) / len(folders)
     number, smoothing = graphs.graphs["y"].flatten().long(), settings.label_smoothing
     label = (1 - smoothing) * one_hot(number.clamp(min=0), benchmark.targets) + smoothing / benchmark.targets
     share = torch.where(number < 0, 1.0, settings.teaching)[:, None]
@@ -45,22 +51,46 @@ def teach(material: Material, experiment: Experiment, benchmark: Benchmark, devi
     return material._replace(objective=material.objective.smoothed(0.0))
 
 
-def _check_share(folder: Path, benchmark: Benchmark) -> None:
-    """A teacher is built for the graphs that it was trained with, which are all here."""
-    known = read_experiment(load_checkpoint(folder / MODEL)[1]["experiment"]).data.train_fraction
-    if known > benchmark.fraction:
+def find_teachers(experiment: Experiment, out: Path | None = None) -> list[Path]:
+    """The folders of the trained seeds of the run that ``training.teachers`` names.
+
+    Runs lie beside each other: where the experiment ``zinc/mine`` is trained in ``there/zinc/mine``, the run
+    ``zinc/other`` is looked for in ``there/zinc/other``, else in ``runs/zinc/other``; then as a folder from here.
+    """
+    name, own = str(experiment.training.teachers), Path(experiment.name).parts
+    beside = out is not None and out.parts[-len(own) :] == own
+    root = out.parents[len(own) - 1] if out is not None and beside else Path("runs")
+    for place in (root / name, Path(name)):
+        if found := sorted(path.parent for path in place.glob(f"seed-*/{MODEL}")):
+            return found
+    raise FileNotFoundError(
+        f"training.teachers: expected a run with trained seeds, got none in {root / name} nor in {Path(name)}; train "
+        f"it first, as with dgn train {name}, or name the folder of another"
+    )
+
+
+def _ask(folder: Path, benchmark: Benchmark, graphs: PackedGraphs, device: torch.device) -> Tensor:
+    """What a teacher says of the training graphs."""
+    try:
+        trained = load_trained(folder, benchmark)
+    except ValueError as problem:
         raise ValueError(
-            f"training.teachers: expected networks trained with at most {benchmark.fraction:g} of the training graphs, "
-            f"as are loaded here, got {known:g} for {folder}; raise data.train_fraction, or train other teachers"
-        )
+            f"training.teachers: expected networks that were trained with these graphs, got {folder}: {problem}"
+        ) from problem
+    said = predict_graphs(trained, graphs, str(device))
+    _check_score(trained, folder, said, graphs)
+    return said
 
 
-def find_teachers(folder: str) -> list[Path]:
-    """The folders of the finished seeds of a run."""
-    found = sorted(path.parent for path in Path(folder).glob(f"seed-*/{MODEL}"))
-    if not found:
-        raise FileNotFoundError(
-            f"training.teachers: expected the folder of a run with finished seeds, got {folder} without any; train "
-            f"them first, for example with dgn train {folder.removeprefix('runs/')}"
+def _check_score(trained: Trained, folder: Path, said: Tensor, graphs: PackedGraphs) -> None:
+    """A teacher scores here as in its run: other labels, or another division, would be another task."""
+    known = trained.benchmark
+    if int((known.graphs.graphs["split"] == 0).sum()) != len(graphs):  # it was trained with more graphs, or with fewer
+        return
+    objective = make_objective(known.objective, trained.experiment.training.metric or known.metric)
+    found, told = objective.metric(said, graphs.graphs["y"]), trained.metrics["train"][objective.metric_name]
+    if abs(found - told) > ROUNDING:
+        raise ValueError(
+            f"training.teachers: expected networks that were trained with these labels, got {folder}, whose training "
+            f"{objective.metric_name} is {found:.4f} here and was {told:.4f}; name a run of the same graphs"
         )
-    return found

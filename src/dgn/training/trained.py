@@ -25,6 +25,7 @@ from dgn.training.devices import choose_device, matrix_precision
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.material import SPLITS, check_structure, first_directions
+from dgn.training.mirror import last_coordinate
 
 OF_GRAPHS = {"structure", "edge_encoder"}  # with buffers that training graphs decide: scales, kinds of edges
 
@@ -118,7 +119,7 @@ def predict_graphs(trained: Trained, graphs: PackedGraphs | Iterable[Any], devic
     packed = complete(trained, packed)
     _check_features(trained, packed)
     with matrix_precision(trained.experiment.training.precision):
-        return ask([trained.network], settings, trained.benchmark.targets, packed, chosen)[0]
+        return ask([trained.network], settings, trained.benchmark.targets, packed, chosen, _coordinates(trained))[0]
 
 
 def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
@@ -142,6 +143,14 @@ def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
     return add_directions(graphs, wanted, data.normalization)
 
 
+def _coordinates(trained: Trained) -> Tensor | None:
+    """The inputs that are mirrored: decided by all graphs, for in a few an input may be a coordinate by chance."""
+    if not trained.experiment.network.both_sides:
+        return None
+    nodes = trained.benchmark.graphs.nodes
+    return last_coordinate(as_columns(nodes["x"]), nodes["potential"])
+
+
 def _check_features(trained: Trained, graphs: PackedGraphs) -> None:
     """Nodes, and edges where they are read, have as many columns as in training, of categories or of numbers."""
     known, network = trained.benchmark, trained.experiment.network
@@ -152,8 +161,8 @@ def _check_features(trained: Trained, graphs: PackedGraphs) -> None:
             raise ValueError(f"{name}: expected {wanted}, as {known.name} has, got {given}; give features as there")
     if network.reads_potential and "potential" not in graphs.nodes:
         raise ValueError(
-            f"potential: expected numbers of nodes, as {known.name} has, got a field alone; give both, as "
-            "dgn.transforms.AddCoordinates does"
+            f"potential: expected numbers of nodes, as {known.name} has, got none; add them as they were "
+            "made for training, as dgn.transforms.AddCoordinates does"
         )
 
 
