@@ -1,6 +1,7 @@
 """The graphs of an epoch: what each augmentation does to them, and that validation never sees it."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -161,7 +162,9 @@ def pictures():
     graphs, draw = molecules(), torch.Generator().manual_seed(3)
     x = torch.rand(graphs.num_nodes, 3, generator=draw)
     graphs = add_coordinates(graphs.with_values(nodes={"x": x}), x[:, 1:])
-    return Store(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
+    store = Store(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
+    store.deviation = x.std(dim=0, unbiased=False)
+    return store
 
 
 def seen(store, seed=0, **settings):
@@ -242,6 +245,17 @@ def test_a_shift_is_one_for_a_graph(pictures):
     assert ((of_graph.std(dim=0) / size) > 0.7).all()
     assert ((of_graph.std(dim=0) / size) < 1.4).all()
     assert found.weights is pictures.weights
+
+
+def test_a_shift_is_as_large_as_training_graphs_vary():
+    known = make_benchmark("classification", coordinates=True)
+    x = torch.rand(known.graphs.num_nodes, 2, generator=torch.Generator().manual_seed(3))
+    shown = (known.graphs.graphs["split"] == 0)[known.graphs.graph.batch]
+    for factor in (1, 100):
+        graphs = known.graphs.with_values(nodes={"x": torch.where(shown[:, None], x, factor * x)})
+        benchmark = replace(known, graphs=graphs, node_sizes=None)
+        store = prepare(make_experiment(augmentation={"shift": 0.2}), benchmark, torch.device("cpu")).store
+        torch.testing.assert_close(store.deviation, x[shown].std(dim=0, unbiased=False))
 
 
 @pytest.mark.parametrize("name", ["shift", "hide"])

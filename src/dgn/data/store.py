@@ -53,6 +53,7 @@ class Store:
         self.graphs = {name: _wide(placed.graphs[name]) for name in names.get("graphs", ())}
         self.known: dict[str, Tensor] = {}  # of nodes, by the name under which a graph keeps it
         empty = torch.empty(0, device=device)
+        self.deviation: Tensor | None = None  # of each input over the nodes of training graphs, where it is wanted
         self.mirrored: Weights | None = None  # those of all graphs mirrored, where they are wanted
         self.weights = Weights(empty.new_empty(graph.num_edges, 0), empty.new_empty(graph.num_nodes, 0))
 

@@ -9,7 +9,6 @@ from torch import Tensor
 from dgn.aggregation import Plan
 from dgn.data.store import Store
 from dgn.fields import distort, rotate
-from dgn.graph import Graph
 from dgn.spectral.degeneracy import REPEATED, random_rotations
 from dgn.training.mirror import choose_weights, ends_of_graphs, mirror_field, mirror_nodes
 from dgn.training.settings import AugmentationSettings
@@ -44,7 +43,7 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     if settings.hide:
         nodes["x"] = _hide(nodes.get("x", store.nodes["x"]), store, settings.hide, generator)
     if settings.shift:
-        nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store.graph, settings.shift, generator)
+        nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store, settings.shift, generator)
     if not changes_field(settings):
         return store.replaced(store.weights, nodes)
     if heads is not None and store.mirrored is not None and mirrors_alone(settings):
@@ -99,12 +98,14 @@ def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> T
     return torch.where(near.all(dim=1, keepdim=True) & ~is_place, mean[graph.batch], x)
 
 
-def _shift(x: Tensor, graph: Graph, strength: float, generator: torch.Generator) -> Tensor:
+def _shift(x: Tensor, store: Store, strength: float, generator: torch.Generator) -> Tensor:
     """Inputs moved by normal noise, the same for all nodes of a graph."""
     _check_numbers(x, "shift")
+    graph = store.graph
     assert graph.batch is not None
+    assert store.deviation is not None
     noise = torch.randn(graph.num_graphs, x.size(1), generator=generator, device=x.device)
-    return x + (strength * x.std(dim=0, unbiased=False) * noise)[graph.batch]
+    return x + (strength * store.deviation * noise)[graph.batch]
 
 
 def _check_numbers(x: Tensor, name: str) -> None:

@@ -56,7 +56,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     names, plan = _names(experiment, benchmark, graphs), network.given_plan
     store = Store(graphs, names, store_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
-    delta = mean_log_degree(store.graph.in_degree[(split == 0).to(store.device)[store.graph.batch]])
+    shown = (split == 0).to(store.device)[store.graph.batch]
+    delta = mean_log_degree(store.graph.in_degree[shown])
+    if experiment.augmentation.shift:
+        store.deviation = store.nodes["x"][shown].float().std(dim=0, unbiased=False)
     if network.scalers != ("identity",):
         name = scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
