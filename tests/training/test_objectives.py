@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dgn.training.objectives import OBJECTIVES, make_objective
+from dgn.training.objectives import OBJECTIVES, classes, make_objective
 
 
 def class_weighted(prediction: Tensor, target: Tensor) -> Tensor:
@@ -164,3 +164,10 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         make_objective("regresion")
     with pytest.raises(ValueError, match="metric: expected one of 'mae'"):
         make_objective("regression", "roc-auc")
+
+
+def test_numbers_of_classes_may_be_floats() -> None:
+    prediction, target = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 2, 1, -1])
+    expected = classes(prediction, target, torch.ones(4))
+    for given in (target.float(), target.float()[:, None]):
+        torch.testing.assert_close(classes(prediction, given, torch.ones(4)), expected)

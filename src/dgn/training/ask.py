@@ -9,7 +9,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.store import Store
 from dgn.nn import DGN, Branches
 from dgn.training.devices import store_device
-from dgn.training.evaluate import names_read, predict
+from dgn.training.evaluate import names_read, predict_sides
 from dgn.training.mirror import both_sides, mirror_weights
 from dgn.training.settings import NetworkSettings
 
@@ -47,6 +47,5 @@ def ask(
         room = store.needs(part[None])
         batches = [next(iter(side.gather(part[None], room).to(device))) for side in sides]
         rows = int(store.node_count[part].sum()) if of_nodes else len(part)  # padding stands behind them
-        said = [torch.stack([predict(network, batch)[:rows] for batch in batches]).mean(dim=0) for network in networks]
-        found.append(torch.stack(said).float().cpu())
+        found.append(torch.stack([predict_sides(network, batches)[:rows] for network in networks]).float().cpu())
     return torch.cat(found, dim=1)

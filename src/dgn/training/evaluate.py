@@ -48,6 +48,12 @@ def predict(network: nn.Module, batch: Batch) -> Tensor:
     return prediction
 
 
+def predict_sides(network: nn.Module, sides: Sequence[Batch]) -> Tensor:
+    """The mean of what a network says of a batch and its mirror image, or of the batch alone."""
+    first, *others = (predict(network, side) for side in sides)
+    return torch.stack([first, *others]).mean(dim=0) if others else first
+
+
 def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
     """The targets of a batch, and 1 or 0 for each whether it is real."""
     if "y" in batch.nodes:
@@ -95,7 +101,7 @@ class Split:
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
         """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
         sides = [self.batches.read(side) for side in row.to(self.prediction.device).chunk(self.sides)]
-        prediction = torch.stack([predict(network, side) for side in sides]).mean(dim=0)
+        prediction = predict_sides(network, sides)
         target, real = target_of(sides[0])
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))

@@ -64,11 +64,9 @@ def classes(
     >>> classes(torch.zeros(2, 2), torch.tensor([0, 1]), torch.ones(2))
     (tensor(1.3863), tensor(2.))
     """
-    if target.is_floating_point():
-        share = weight.to(_precise(prediction).dtype)
-        entropy = cross_entropy(_real(_precise(prediction), share[:, None]), target, reduction="none")
-        return (share * entropy).sum(), share.sum()
-    return _cross_entropy(prediction, target, _row_weight(prediction, target, weight), smoothing)
+    if target.is_floating_point() and target.shape == prediction.shape:
+        return _cross_entropy(prediction, target, weight.to(_precise(prediction).dtype), smoothing)
+    return _cross_entropy(prediction, _class(target), _row_weight(prediction, target, weight), smoothing)
 
 
 def balanced_classes(
@@ -91,7 +89,8 @@ def balanced_classes(
     count = class_counts(prediction, target, weight) if statistics is None else statistics
     total = count.sum()
     of_class = torch.where(count > 0, (total - count) / total.clamp(min=1), 0)
-    return _cross_entropy(prediction, target, share * of_class.to(share.dtype)[_class(target)], smoothing)
+    number = _class(target)
+    return _cross_entropy(prediction, number, share * of_class.to(share.dtype)[number], smoothing)
 
 
 def class_counts(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -223,5 +222,5 @@ def _real(values: Tensor, share: Tensor) -> Tensor:
 
 def _cross_entropy(prediction: Tensor, target: Tensor, share: Tensor, smoothing: float) -> Terms:
     prediction = _real(_precise(prediction), share[:, None])
-    entropy = cross_entropy(prediction, _class(target), reduction="none", label_smoothing=smoothing)
+    entropy = cross_entropy(prediction, target, reduction="none", label_smoothing=smoothing)
     return (share * entropy).sum(), share.sum()

@@ -5,6 +5,7 @@ import math
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ class Run:
             "steps": self.steps,
             "seconds": self.seconds,
             "devices": self.devices,
-            "machine": self._machine(),
+            "machine": self._machine,
         }
         save_checkpoint(self.checkpoint, tensors, state)
 
@@ -167,17 +168,17 @@ class Run:
             return f"was trained before ({schedule.epoch} epoch{'s' * (schedule.epoch != 1)})"
         if not schedule.epoch:
             return "begins anew, for it was stopped before an epoch was saved"
-        here = self._machine()
+        here = self._machine
         other = [f"{key} {before.get(key)} -> {value}" for key, value in here.items() if before.get(key) != value]
         if not other and self.member.device.type == "cpu":
             return f"going on after epoch {schedule.epoch}, to the bit as without the interruption"
         why = ", ".join(other) or "sums on a GPU have no fixed order"
         return f"going on after epoch {schedule.epoch}, not to the bit as without the interruption: {why}"
 
+    @cached_property
     def _machine(self) -> dict[str, Any]:
         """What the bits of the result depend on; with teachers, on their lessons too."""
-        lessons = self.member.store.graphs.get(LESSONS)
-        here = machine(self.member.device)
+        lessons, here = self.member.store.graphs.get(LESSONS), machine(self.member.device)
         if lessons is None:
             return here
         return {**here, "lessons": hashlib.blake2b(lessons.cpu().numpy().tobytes(), digest_size=4).hexdigest()}

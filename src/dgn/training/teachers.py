@@ -58,8 +58,9 @@ def find_teachers(experiment: Experiment, out: Path | None = None) -> list[Path]
     ``zinc/other`` is looked for in ``there/zinc/other``, else in ``runs/zinc/other``; then as a folder from here.
     """
     name, own = str(experiment.training.teachers), Path(experiment.name).parts
-    beside = out is not None and out.parts[-len(own) :] == own
-    root = out.parents[len(own) - 1] if out is not None and beside else Path("runs")
+    root = Path("runs")
+    if out is not None and out.parts[-len(own) :] == own:
+        root = out.parents[len(own) - 1]
     for place in (root / name, Path(name)):
         if found := sorted(path.parent for path in place.glob(f"seed-*/{MODEL}")):
             return found
