@@ -98,6 +98,14 @@ def test_there_are_six_isotropic_aggregators_for_any_number_of_directions() -> N
     assert blind == load_experiment("cifar10/plus-deep-ablation/no-directions")
 
 
+def test_without_directions_teachers_have_none_either() -> None:
+    taught = load_experiment("cifar10/plus-taught")
+    blind = ablations(taught)["no-directions"]
+    assert blind == load_experiment("cifar10/plus-taught-ablation/no-directions")
+    assert load_experiment(str(blind.training.teachers)) == ablations(load_experiment("cifar10/plus"))["no-directions"]
+    assert size(blind) == size(taught)
+
+
 def test_branches_make_room_for_one_network_of_their_size() -> None:
     four = load_experiment("molhiv/plus")
     one = ablations(four)["no-branches"]

@@ -60,16 +60,22 @@ def without_structure(experiment: Experiment) -> Experiment:
 
 
 def without_directions(experiment: Experiment) -> Experiment:
-    """The experiment with isotropic aggregators in the place of directional ones, as far as there are, and no field."""
+    """The experiment with isotropic aggregators in the place of directional ones, as far as there are, and no field.
+
+    Its teachers, too, are those of the run that has no directions.
+    """
     network, inputs = experiment.network, experiment.augmentation
     kept = [name for name in network.aggregators if not make_plan([name]).num_directions]
     others = [name for name in ISOTROPIC if name not in kept]
     asked = [name if name in kept else others.pop(0) if others else None for name in network.aggregators]
     names = tuple(name for name in asked if name is not None)
+    teachers = experiment.training.teachers
+    blind = None if teachers is None else f"{teachers}-ablation/no-directions"
     return replace(
         experiment,
         data=replace(experiment.data, directions=None, field="eigenvectors"),
         network=replace(network, aggregators=names, positional=0, learned_directions=0),
+        training=replace(experiment.training, teachers=blind),
         augmentation=AugmentationSettings(mirror=inputs.mirror, hide=inputs.hide, shift=inputs.shift),
     )
 
