@@ -34,7 +34,7 @@ def command(
         str | None,
         typer.Option(
             help="scaffold, random, or the name of a column with train, val and test in it.",
-            show_default="a column called split, else scaffold",
+            show_default="a column called split, set, fold or subset, else scaffold",
         ),
     ] = None,
     test: Annotated[
