@@ -147,3 +147,12 @@ def test_what_is_kept_has_no_gradient() -> None:
     graph, weight = as_graph(torch.tensor([[0, 1], [1, 0]])), torch.ones(1, requires_grad=True)
     with torch.no_grad():
         assert not graph.once("twice", lambda: 2 * weight).requires_grad
+
+
+def test_graphs_without_nodes_at_the_end_count() -> None:
+    given = [Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=n) for n in (3, 2, 0)]
+    graph = as_graph(Batch.from_data_list(given))
+    assert graph.num_graphs == 3
+    assert as_graph(graph) is as_graph(graph, num_graphs=3) is graph
+    assert as_graph(graph, num_graphs=5).num_graphs == 5
+    assert graph.num_graphs == 3

@@ -77,3 +77,24 @@ def test_where_no_row_counts_nothing_is_remembered():
     before = {name: value.clone() for name, value in norm.state_dict().items() if "running" in name}
     norm(torch.randn(3, 2), torch.zeros(3, 1))
     assert all(torch.equal(norm.state_dict()[name], value) for name, value in before.items())
+
+
+def test_without_momentum_statistics_are_the_mean_over_batches():
+    ours, theirs = make_pair()
+    ours.momentum = theirs.momentum = None
+    for _ in range(3):
+        x = torch.randn(9, 4, dtype=torch.float64) + 5
+        ours(x, torch.ones(9, 1))
+        theirs(x)
+    for name, expected in theirs.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rows_are_counted_in_single_precision(dtype):
+    x = (torch.randn(70_000, 2, generator=torch.Generator().manual_seed(0)) + 1).to(dtype)  # more than half can count
+    ours, theirs = BatchNorm(2), nn.BatchNorm1d(2)
+    found, expected = ours(x, torch.ones(len(x), 1)), theirs(x.float())
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, expected.to(dtype), rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(ours.running_mean, theirs.running_mean, rtol=1e-4, atol=1e-4)

@@ -40,7 +40,7 @@ def test_what_goes_beyond_the_paper_is_a_column_without_its_ablations(make_run: 
         "| ZINC, mae | 0.070, 1 seed (0.168 ± 0.003) | 0.070, 1 seed |",
         "",
     ]
-    assert "\nplus: structural inputs" in summary
+    assert "\nplus: newer blocks" in summary
 
 
 def test_without_results_it_says_so() -> None:

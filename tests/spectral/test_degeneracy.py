@@ -155,3 +155,24 @@ def test_equal_components_are_resampled_independently(build: Callable[[str], Gra
 
 def test_nothing_to_resample_without_nodes(build: Callable[[str], Graph]) -> None:
     assert dgn.directions(build("nodes 0")).resample(seeded(0)).potential.shape == (0, 2)
+
+
+@pytest.mark.parametrize("copies", [1, 200])  # several are solved by the direct solver
+@pytest.mark.parametrize("coupling", [1e-3, 1e-6, 1e-10])
+def test_eigenvalues_that_differ_by_rounding_are_repeated(coupling: float, copies: int) -> None:
+    leaves, stars = 20, range(3)
+    size = 3 * (leaves + 1)
+    edges = [(s * (leaves + 1), s * (leaves + 1) + 1 + leaf) for s in stars for leaf in range(leaves)]
+    edges += [(0, leaves + 1), (leaves + 1, 2 * leaves + 2), (2 * leaves + 2, 0)]  # centres in a weak triangle
+    weight = torch.tensor([1.0] * (3 * leaves) + [coupling] * 3, dtype=torch.float64)
+    for seed in range(5):
+        edge_index = torch.randperm(size, generator=seeded(seed))[torch.tensor(edges).T]
+        whole = torch.cat([edge_index + size * copy for copy in range(copies)], dim=1)
+        assert dgn.directions(whole, size * copies, 2, edge_weight=weight.repeat(copies)).repeated().all()
+
+
+def test_numbers_of_numpy_are_numbers_and_true_is_none() -> None:
+    path = torch.tensor([[0, 1], [1, 2]])
+    assert dgn.directions(path, 3, np.int64(2)).potential.shape == (3, 2)
+    with pytest.raises(ValueError, match="k: expected the number of directions, 1 or more, got True"):
+        dgn.directions(path, 3, True)

@@ -156,3 +156,12 @@ def test_weights_that_let_a_component_fall_apart_are_refused() -> None:
     edges = torch.arange(10).unfold(0, 2, 1).t()
     with pytest.raises(ValueError, match=r"edge_weight: .* 0 to rounding .* drop the edges of negligible weight"):
         dgn.directions(edges, 10, edge_weight=weight)
+
+
+def test_a_heavy_loop_does_not_count() -> None:
+    centre = 4 * torch.arange(2500)
+    stars = torch.cat([torch.stack([centre, centre + leaf]) for leaf in (1, 2, 3)] + [torch.zeros(2, 1).long()], dim=1)
+    weight = torch.ones(stars.size(1), dtype=torch.float64)
+    weight[-1] = 1e170
+    values = dgn.directions(stars, 10_000, 3, edge_weight=weight).eigenvalues
+    torch.testing.assert_close(values, torch.tensor([1.0, 1.0, 4.0], dtype=torch.float64).expand(2500, 3))

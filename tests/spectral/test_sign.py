@@ -116,3 +116,31 @@ def test_undecided_means_that_a_symmetry_flips_the_vector() -> None:
             assert bool(d.sign_decided[0, k]) != flipped
             undecided += flipped
     assert undecided > 50
+
+
+@pytest.mark.parametrize("copies", [1, 300])  # several are solved by the direct solver
+@pytest.mark.parametrize("normalization", [None, "rw"])
+@pytest.mark.parametrize("coupling", [1e-4, 1e-6])
+def test_what_rounding_can_turn_is_not_decided(coupling: float, normalization: str | None, copies: int) -> None:
+    edges, half = (
+        [(0, 1), (1, 2), *((centre, 3 + leaf) for leaf, centre in enumerate([0] * 12 + [1] * 5 + [2] * 2))],
+        22,
+    )
+    twins = torch.tensor([*edges, *((i + half, j + half) for i, j in edges), (0, half)]).T  # two trees, weakly joined
+    weight = torch.ones(twins.size(1), dtype=torch.float64)
+    weight[-1] = coupling
+
+    def solve(order: torch.Tensor) -> dgn.Directions:
+        whole = torch.cat([order[twins] + 2 * half * copy for copy in range(copies)], dim=1)
+        return dgn.directions(
+            whole, 2 * half * copies, 3, edge_weight=weight.repeat(copies), normalization=normalization
+        )
+
+    first = solve(torch.arange(2 * half))
+    assert first.sign_decided[0].tolist() == [False, True, False]
+    for seed in range(3 if copies > 1 else 10):
+        order = torch.randperm(2 * half, generator=torch.Generator().manual_seed(seed))
+        again = solve(order)
+        assert torch.equal(again.sign_decided, first.sign_decided)
+        agree = (again.potential[order] * first.potential[: 2 * half]).sum(dim=0) > 0
+        assert agree[first.sign_decided[0]].all()

@@ -19,10 +19,11 @@ def test_the_same_signs_and_decisions() -> None:
     vectors[:, 4] = 0.0
     vectors[:, 5] = np.round(vectors[:, 5])
     degree = random.integers(1, 4, 1000).astype(float)
-    expected = canonical_sign(vectors, degree, component, component[-1] + 1)
+    error = random.choice([0.0, 1e-3, 1.0], (component[-1] + 1, 6))
+    expected = canonical_sign(vectors, degree, component, component[-1] + 1, error)
     found = np.empty_like(expected[0]), np.empty_like(expected[1])
     group = members(component)
-    signs(0, len(group.size), *group[:3], vectors, degree, *found)
+    signs(0, len(group.size), *group[:3], vectors, degree, error, *found)
     assert np.array_equal(found[0], expected[0])
     assert np.array_equal(found[1], expected[1])
     assert 0.3 < expected[1].mean() < 0.9

@@ -17,8 +17,7 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.progress import progress_bar
 from dgn.data.summary import Summary, summarize, warn_of_failures
 from dgn.graph.checks import check_option
-from dgn.spectral.directions import check_request
-from dgn.spectral.laplacian import Normalization
+from dgn.spectral.laplacian import Normalization, check_request
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
@@ -90,7 +89,7 @@ def make_request(k: int, normalization: Normalization, edge_weight: str | None, 
         check_option("edge_weight", edge_weight, tuple(edges))
     elif "edge_weight" in edges:
         edge_weight = "edge_weight"
-    return Request(k, normalization, edge_weight)
+    return Request(int(k), normalization, edge_weight)
 
 
 def find_directions(

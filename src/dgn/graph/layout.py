@@ -182,13 +182,15 @@ def as_graph(
     """
     if isinstance(edge_index, Graph):
         check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
-        return edge_index if batch is None else as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
-    if hasattr(edge_index, "edge_index") and hasattr(edge_index, "num_nodes"):
-        data = edge_index
-        whole = getattr(data, "graph", None)  # packed graphs count the nodes of each one from 0
-        if isinstance(whole, Graph):
+        if batch is None and num_graphs in (None, edge_index._known.get("num_graphs")):
+            return edge_index
+        batch = edge_index.batch if batch is None else batch
+        return as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
+    if hasattr(data := edge_index, "edge_index") and hasattr(data, "num_nodes"):
+        if isinstance(whole := getattr(data, "graph", None), Graph):  # packed: nodes of each one count from 0
             return as_graph(whole, num_nodes, batch, num_graphs)
-        batch = getattr(data, "batch", None) if batch is None else batch
+        if batch is None and (batch := getattr(data, "batch", None)) is not None and num_graphs is None:
+            num_graphs = getattr(data, "num_graphs", None)  # those at the end may have no nodes
         check_num_nodes(type(data).__name__, data.num_nodes, num_nodes, "set its own num_nodes if that is wrong")
         return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
     edge_index, num_nodes = check_edge_index(edge_index, num_nodes)

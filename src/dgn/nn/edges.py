@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from dgn.graph import Graph
@@ -41,4 +42,5 @@ class EdgeTable(NamedTuple):
                 "give one row number per edge"
             )
         check_table_rows("edge_attr", self.row, len(self.table))
-        return self._replace(row=self.row[graph.by_target.order], sorted_by_target=True)
+        row = self.row if self.row.dtype in (torch.int32, torch.int64) else self.row.long()
+        return self._replace(row=row[graph.by_target.order], sorted_by_target=True)

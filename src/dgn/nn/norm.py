@@ -31,21 +31,22 @@ class BatchNorm(nn.BatchNorm1d):
         together = trains_together()
         if not self.training or (real is None and not together):
             return super().forward(input)
-        rows = torch.ones_like(input[:, :1]) if real is None else real.to(input.dtype)
+        x = input.to(torch.promote_types(input.dtype, torch.float32))  # half precision cannot count to a million
+        rows = torch.ones_like(x[:, :1]) if real is None else real.to(x.dtype)
         found = _everywhere(rows.sum(), together)
         count = found.clamp(min=1)
-        mean = _everywhere((input * rows).sum(0), together) / count
-        centered = input - mean
+        mean = _everywhere((x * rows).sum(0), together) / count
+        centered = x - mean
         variance = _everywhere((centered.square() * rows).sum(0), together) / count
         self._remember(mean.detach(), variance.detach(), found.detach())
-        return centered * (variance + self.eps).rsqrt() * self.weight + self.bias
+        return (centered * (variance + self.eps).rsqrt() * self.weight + self.bias).to(input.dtype)
 
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
         """Move the running statistics, with the unbiased variance as PyTorch does; not where no row counts."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
-        momentum = (0.0 if self.momentum is None else self.momentum) * count.clamp(max=1)
         self.num_batches_tracked.add_(1)
+        momentum = count.clamp(max=1) * (1 / self.num_batches_tracked if self.momentum is None else self.momentum)
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum.to(self.running_mean.dtype))
         unbiased = variance * (count / (count - 1).clamp(min=1))
         self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum.to(self.running_var.dtype))

@@ -47,7 +47,7 @@ def results_summary(results: Results) -> str:
         "Everything else is in [docs/results.md](docs/results.md)."
     )
     if any("/plus" in name for name in results):
-        told += "\nplus: newer blocks and, but for CIFAR10, structural inputs at about the same budgets, [beyond the paper](docs/beyond.md)."
+        told += "\nplus: newer blocks and, but for CIFAR10, structural inputs, [beyond the paper](docs/beyond.md)."
     used = [column for number, column in enumerate(COLUMNS, 1) if any(row[number] for row in rows)]
     places = [0, *(list(COLUMNS).index(column) + 1 for column in used)]
     chosen = tuple(tuple(row[place] for place in places) for row in rows)

@@ -43,9 +43,9 @@ def times_section(results: Results, eigenvectors: Mapping[str, float]) -> list[s
     if eigenvectors:
         parts += [
             "The first four eigenvectors of all graphs, computed once. Ours is the processor time of `dgn directions`, "
-            "with starting Python, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores, on the "
-            "day that `results/eigenvectors.yaml` tells); the paper names neither its CPU nor whether it counts more than one core. [eigenvectors.md](eigenvectors.md) "
-            "has large graphs.",
+            "with starting Python, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores, on "
+            "the day that `results/eigenvectors.yaml` tells); the paper names neither its CPU nor whether it counts "
+            "more than one core. [eigenvectors.md](eigenvectors.md) has large graphs.",
             _eigenvectors(eigenvectors).to_markdown(),
         ]
     return parts

@@ -8,16 +8,21 @@ from torch import Tensor
 REPEATED = 1e-8  # relative gap below which two float64 eigenvalues are equal
 
 
-def relative_gap(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+def relative_gap(
+    values: NDArray[np.float64], sizes: NDArray[np.int64], rounding: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     r"""The relative gap :math:`1 - \lambda_k / \lambda_{k+1}` to the next eigenvalue, in [0, 1].
 
     ``values [C, k + 1]`` ascend and end in NaN where the component has no more; the last vector of a component has
-    gap 1, a vector that does not exist NaN. ``sizes [C]`` are the numbers of nodes.
+    gap 1, a vector that does not exist NaN. ``sizes [C]`` are the numbers of nodes. Eigenvalues that differ by no more
+    than the ``rounding [C]`` of their component have gap 0.
 
     >>> relative_gap(np.array([[1.0, 3.0, np.nan]]), np.array([3])).round(3).tolist()
     [[0.667, 1.0]]
     """
     gap = 1 - values[:, :-1] / values[:, 1:]
+    if rounding is not None:
+        gap[np.diff(values, axis=1) <= rounding[:, None]] = 0.0
     number = np.arange(1, values.shape[1])
     gap[number == sizes[:, None] - 1] = 1.0
     return np.maximum(gap, 0.0)  # keeps NaN

@@ -15,7 +15,7 @@ from dgn.spectral.forest import connected, sort_edges
 from dgn.spectral.lanes import LANES
 from dgn.spectral.laplacian import Normalization
 from dgn.spectral.sign_kernels import signs
-from dgn.spectral.spectrum import Spectrum, scale_by_degree, unit_scale
+from dgn.spectral.spectrum import Spectrum, rounding_of, scale_by_degree, unit_scale, vector_rounding
 from dgn.threads import for_chunks
 
 SIDE_BY_SIDE = 48  # nodes; up to here eight matrices fit into the cache, and are solved together
@@ -55,17 +55,20 @@ def solve_edges(
         return None
     scale = np.ones(len(group.size))
     if edge_weight is not None:
-        scale = unit_scale(weight, component[target], len(group.size))
+        scale = unit_scale(np.where(source == target, 0, weight), component[target], len(group.size))
         edges = edges._replace(weight=weight / scale[component[target]])
     several = np.flatnonzero(group.size > 1)
     values, vectors, degree = solve_direct(edges, component, several, count, bool(normalization))
+    rounding = rounding_of(degree, component, len(group.size), bool(normalization))
+    error = vector_rounding(values, rounding)
     if normalization == "rw":
-        scale_by_degree(vectors, degree, component, group.size)
-    values = values if normalization else values * scale[:, None]
+        error *= scale_by_degree(vectors, degree, component, group.size)
+    if normalization is None:
+        values, rounding = values * scale[:, None], rounding * scale
     sign, decided = np.empty(values.shape), np.empty(values.shape, dtype=np.bool_)
-    arrays = *group[:3], vectors, degree, sign, decided
+    arrays = *group[:3], vectors, degree, error, sign, decided
     for_chunks(lambda first, last: signs(first, last, *arrays), len(values), 256)
-    return Spectrum(component, group.size, values, vectors, sign, decided)
+    return Spectrum(component, group.size, values, rounding, vectors, sign, decided)
 
 
 def solve_direct(

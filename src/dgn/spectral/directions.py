@@ -11,15 +11,21 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from dgn.graph import Graph
-from dgn.graph.checks import check_option
 from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
 from dgn.spectral.dense import Solution, solve_dense
-from dgn.spectral.laplacian import NORMALIZATIONS, Normalization, adjacency, normalized, weighted_graph
+from dgn.spectral.laplacian import Normalization, adjacency, check_request, normalized, weighted_graph
 from dgn.spectral.large import solve_large
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.sparse import GUARD
-from dgn.spectral.spectrum import Spectrum, divide_by_scale, scale_by_degree, vector_errors
+from dgn.spectral.spectrum import (
+    Spectrum,
+    divide_by_scale,
+    rounding_of,
+    scale_by_degree,
+    vector_errors,
+    vector_rounding,
+)
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
 DIRECT_NODES = 10_000  # in small components; with fewer, torch is done before Numba's kernels are loaded
@@ -149,18 +155,11 @@ def _directions(
     return Directions(
         potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
         eigenvalues=torch.from_numpy(found.values)[:, :k].contiguous().to(device),
-        gap=torch.from_numpy(relative_gap(found.values, found.sizes)).to(device),
+        gap=torch.from_numpy(relative_gap(found.values, found.sizes, found.rounding)).to(device),
         component=torch.from_numpy(found.component).to(device),
         sign_decided=torch.from_numpy(found.sign_decided)[:, :k].contiguous().to(device),
         following=torch.from_numpy(found.vectors[:, k:]).contiguous().to(device),
     )
-
-
-def check_request(k: int, normalization: Normalization) -> None:
-    """Refuse what cannot be asked of ``directions``."""
-    if not isinstance(k, int) or k < 1:
-        raise ValueError(f"k: expected the number of directions, 1 or more, got {k}; k=2 is a good start")
-    check_option("normalization", normalization, NORMALIZATIONS)
 
 
 def _spectrum(
@@ -182,11 +181,14 @@ def _spectrum(
     sizes = np.bincount(label)
     scale = divide_by_scale(matrix, label, len(sizes))
     degree = np.asarray(matrix.sum(axis=1))
+    rounding = rounding_of(degree, label, len(sizes), bool(normalization))
     values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start)
+    error += vector_rounding(values, rounding)
     if normalization == "rw":
         error = scale_by_degree(vectors, degree, label, sizes) * error
-    values = values if normalization else values * scale[:, None]
-    return Spectrum(label, sizes, values, vectors, *canonical_sign(vectors, degree, label, len(sizes), error))
+    if normalization is None:
+        values, rounding = values * scale[:, None], rounding * scale
+    return Spectrum(label, sizes, values, rounding, vectors, *canonical_sign(vectors, degree, label, len(sizes), error))
 
 
 def _largest_dense(count: int) -> int:
@@ -202,12 +204,12 @@ def _solve(
     normalization: Normalization,
     start: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues [C, count] and vectors [N, count], NaN and 0 where there are none, and errors [C, count] of these."""
+    """Eigenvalues [C, count] and vectors [N, count], NaN and 0 where there are none; errors [C, count] of iteration."""
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
     largest = _largest_dense(count)
     values, vectors = _solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization))
-    error = np.zeros_like(values)  # what is solved directly is exact
+    error = np.zeros_like(values)  # of what is not solved directly
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
         unit = trivial[nodes] / np.linalg.norm(trivial[nodes])

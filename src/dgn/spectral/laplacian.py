@@ -1,6 +1,7 @@
 """The three Laplacians of section 2.5."""
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -93,3 +94,10 @@ def normalized(matrix: csr_array, normalization: Normalization) -> csr_array:
         return csr_array(diags_array(inverse) @ combinatorial)
     root = diags_array(np.sqrt(inverse))
     return csr_array(root @ combinatorial @ root)
+
+
+def check_request(k: int, normalization: Normalization) -> None:
+    """Refuse what cannot be asked of ``directions``."""
+    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"k: expected the number of directions, 1 or more, got {k!r}; k=2 is a good start")
+    check_option("normalization", normalization, NORMALIZATIONS)

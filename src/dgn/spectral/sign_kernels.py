@@ -7,33 +7,36 @@ from dgn.spectral.sign import NEARLY, UNDECIDED
 
 
 @compiled
-def signs(first, last, size, start, nodes, vectors, degree, sign, decided):
+def signs(first, last, size, start, nodes, vectors, degree, error, sign, decided):
     """Components ``first`` to ``last - 1``: ``sign`` and ``decided`` [C, k]."""
     for member in range(first, last):
         mine = nodes[start[member] : start[member] + size[member]]
         for q in range(vectors.shape[1]):
-            sign[member, q] = _by_moments(mine, q, vectors, degree)
+            sign[member, q] = _by_moments(mine, q, vectors, degree, error[member, q])
             decided[member, q] = sign[member, q] != 0.0
             if not decided[member, q]:
                 sign[member, q] = _by_largest(mine, q, vectors)
 
 
 @compiled
-def _by_moments(mine, q, vectors, degree):
+def _by_moments(mine, q, vectors, degree, error):
     """The sign of the first odd moment that does not vanish; 0 if all of them do."""
     for odd in (3, 1, 5):
         for power in range(4):
-            total, magnitude = 0.0, 0.0
+            total, magnitude, slope = 0.0, 0.0, 0.0
             for node in mine:
                 value = vectors[node, q]
-                term = value
+                term, side = value, 1.0
                 for _ in range(odd // 2):
                     term *= value * value
+                    side *= value * value
                 for _ in range(power):
                     term *= degree[node]
+                    side *= degree[node]
                 total += term
                 magnitude += abs(term)
-            if abs(total) > UNDECIDED * magnitude:
+                slope += side * side
+            if abs(total) > max(UNDECIDED * magnitude, odd * error * np.sqrt(slope)):
                 return np.sign(total)
     return 0.0
 

@@ -6,17 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dgn.spectral.degeneracy import REPEATED
+
+ROUNDING = 16 * np.finfo(np.float64).eps  # of a computed eigenvalue, relative to the norm of its matrix
+
 
 class Spectrum(NamedTuple):
     """Eigenvalues and vectors, NaN and 0 where there are none, before their canonical sign is applied.
 
-    ``component`` [N], ``sizes`` [C], ``values`` [C, m] ascending, ``vectors`` [N, m], ``sign`` and ``sign_decided``
-    [C, m].
+    ``component`` [N], ``sizes`` [C], ``values`` [C, m] ascending and their ``rounding`` [C], ``vectors`` [N, m],
+    ``sign`` and ``sign_decided`` [C, m].
     """
 
     component: NDArray[np.int64]
     sizes: NDArray[np.int64]
     values: NDArray[np.float64]
+    rounding: NDArray[np.float64]
     vectors: NDArray[np.float64]
     sign: NDArray[np.float64]
     sign_decided: NDArray[np.bool_]
@@ -62,6 +67,32 @@ def scale_by_degree(
     largest = np.zeros((len(sizes), 1))
     np.maximum.at(largest[:, 0], component, factor)
     return largest
+
+
+def rounding_of(
+    degree: NDArray[np.float64], component: NDArray[np.int64], num_components: int, normalized: bool
+) -> NDArray[np.float64]:
+    r"""How far rounding may move the eigenvalues of each component, [C]: a few :math:`\varepsilon \, \|L\|`.
+
+    The norm is at most twice the largest degree, or 2 where the Laplacian is normalised.
+    """
+    largest = np.full(num_components, 1.0 if normalized else 0.0)
+    if not normalized:
+        np.maximum.at(largest, component, degree)
+    return ROUNDING * 2 * largest
+
+
+def vector_rounding(values: NDArray[np.float64], rounding: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""How far rounding may turn vectors that are solved directly, [C, m]: into those of the next eigenvalues.
+
+    :math:`\varepsilon \, \|L\| / \min_{l \ne k} |\lambda_l - \lambda_k|`; 0 where an eigenvalue is repeated and no
+    vector is meant, or does not exist. What comes after the last value of a row is not known, and left out.
+    """
+    below = np.diff(values, axis=1, prepend=0.0)
+    above = np.pad(below[:, 1:], ((0, 0), (0, 1)), constant_values=np.nan)
+    distance = np.fmin(below, above)
+    apart = distance > np.maximum(rounding[:, None], REPEATED * values)
+    return np.where(apart, rounding[:, None] / np.where(apart, distance, 1.0), 0.0)
 
 
 def vector_errors(

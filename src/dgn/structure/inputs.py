@@ -77,8 +77,8 @@ class Affinities:
     r"""Affinities of ``steps`` steps as the last numbers of edges, and how numbers of edges are brought to one scale.
 
     A network reads :math:`s_c v_{ec} + o_c`: affinities (:func:`dgn.structure.edge_affinities`) are centred and divided
-    by their deviation over the training edges, or by a thousandth of their mean if that is more; the numbers before
-    them stay as they are.
+    by their deviation over the training edges, or by a thousandth, or a thousandth of their mean, if that is more;
+    the numbers before them stay as they are.
 
     Shapes:
         ``scale`` and ``offset`` [F + steps], with F numbers before.

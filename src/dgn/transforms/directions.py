@@ -8,8 +8,7 @@ from dgn.fields import gradient
 from dgn.graph.checks import check_rows
 from dgn.graph.columns import as_columns
 from dgn.spectral import directions
-from dgn.spectral.directions import check_request
-from dgn.spectral.laplacian import Normalization
+from dgn.spectral.laplacian import Normalization, check_request
 
 
 @functional_transform("add_dgn_directions")
@@ -28,7 +27,7 @@ class AddDirections(BaseTransform):
 
     def __init__(self, k: int = 2, normalization: Normalization = None) -> None:
         check_request(k, normalization)
-        self.k, self.normalization = k, normalization
+        self.k, self.normalization = int(k), normalization
 
     def forward(self, data: Data) -> Data:
         found = directions(data, k=self.k, normalization=self.normalization)
