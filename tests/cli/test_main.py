@@ -45,3 +45,10 @@ def test_characters_that_a_terminal_lacks_do_not_end_a_command() -> None:
     done = subprocess.run(asked, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert b"0.168 ? 0.003" in done.stdout
+
+
+def test_what_the_system_refuses_is_told_in_words(dgn: Any, tmp_path: Any) -> None:
+    (tmp_path / "file").touch()
+    said = dgn("draw", "CCO", "--out", str(tmp_path / "file" / "a.svg"))
+    assert said.exit_code == 1
+    assert "file: expected a place that can be read and written, got '" in said.stderr.replace("\n", "")

@@ -105,6 +105,12 @@ def test_failing_graphs_are_named(chunked: PackedGraphs) -> None:
     assert torch.equal(added.nodes["potential"][~mine], clean.nodes["potential"][~mine])
 
 
+def test_graphs_that_all_fail_are_an_error() -> None:
+    pair = PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)] * 2).with_values(edges={"edge_weight": -torch.ones(2)})
+    with pytest.raises(ValueError, match="directions: expected graphs that can be solved, got none; graph 0: ValueErr"):
+        add_directions(pair)
+
+
 def test_a_solver_that_breaks_down_costs_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down(graph: dgn.Graph, **asked: Any) -> dgn.Directions:
         if 20 in graph.in_degree.tolist():

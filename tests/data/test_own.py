@@ -161,6 +161,10 @@ def test_files_that_tell_too_little_are_refused(tmp_path):
         ValueError, match=r"bare.safetensors: expected a file that tells its objective, got one without"
     ):
         load_own(tmp_path / "bare.safetensors")
+    (tmp_path / "mine.pt").touch()
+    for place, found in (("mine.pt", ".pt"), (".", "a folder")):
+        with pytest.raises(ValueError, match=rf"expected a file of packed graphs, .*, got {found}; dgn.data.own_bench"):
+            load_own(tmp_path / place)
 
 
 def test_metrics_are_those_of_the_objectives():

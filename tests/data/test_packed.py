@@ -112,6 +112,20 @@ def test_data_without_edge_index_are_named() -> None:
         PackedGraphs.from_data(Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0], [1]])))
 
 
+def test_edges_to_no_node_are_named() -> None:
+    given = [Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0, 1], [1, end]])) for end in (0, 1, 7)]
+    with pytest.raises(
+        ValueError, match=r"graph 2: expected edges between its 2 nodes, .* got one from 1 to 7; give x"
+    ):
+        PackedGraphs.from_data(given)
+
+
+def test_values_of_different_widths_are_named() -> None:
+    given = [Data(x=torch.rand(2, width), edge_index=torch.tensor([[0], [1]])) for width in (3, 3, 4)]
+    with pytest.raises(ValueError, match=r"x of graph 2: expected rows of shape \[3\], as in graph 0, got \[4\]; give"):
+        PackedGraphs.from_data(given)
+
+
 def test_a_missing_attribute_is_named() -> None:
     edge = torch.tensor([[0], [1]])
     given = [Data(edge_index=edge, num_nodes=2, y=torch.zeros(1)), Data(edge_index=edge, num_nodes=2)]

@@ -92,6 +92,11 @@ def test_few_values_of_neither_class(values: list[str], task: str | None, classe
             "write them with a decimal point",
         ),  # in whole numbers alone it would learn
         ({"y": ["1,234", "12,345,678.9", "3"]}, "regression", "and without commas"),
+        (
+            {"y": ["no", "yes"]},
+            "regression",
+            "'y': expected numbers, got 2 different texts such as 'no'; choose another",
+        ),
         ({"y": ["1", "2", "3"]}, "binary", "expected two classes, got 3"),
         ({"y": ["no"] * 90 + ["yes"] * 9 + ["unclear"]}, "binary", "expected two classes, got 3"),
         ({"a": ["1", "0", "1"], "b": ["1", "2", "3"]}, None, "all numbers or all classes"),

@@ -49,6 +49,12 @@ def test_numbers(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]
     assert (found < high).all()
     assert isinstance(regressor.score(smiles, [y for _, y in numbers[:9]]), float)
     assert (regressor.predict_spread(smiles) == 0).all()  # one member
+    with pytest.warns(UserWarning, match="intervals of 99.9 % have no ends: they need at least 999 validation molec"):
+        low, high = regressor.predict_interval(smiles, 0.999)
+    assert np.isinf(high - low).all()
+    with pytest.warns(UserWarning, match="2 SMILES cannot be read, NaN stands for them"):
+        gaps = regressor.predict([None, smiles[0], np.nan])
+    np.testing.assert_array_equal(np.isnan(gaps), [True, False, True])
 
 
 def test_the_same_seed_gives_the_same_model(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
@@ -109,6 +115,8 @@ def test_saved_and_loaded(regressor: "dgn.DGNRegressor", classifier: "dgn.DGNCla
     assert twin.get_params() == regressor.get_params()
     with pytest.raises(ValueError, match="use the other class"):
         dgn.DGNRegressor.load(tmp_path / "c", "cpu")
+    with pytest.raises(ValueError, match=r"folder: expected a new one, got .*c, which is taken; choose another"):
+        regressor.save(tmp_path / "c")
 
 
 @pytest.mark.parametrize(
@@ -186,6 +194,12 @@ def test_wrong_input_is_refused() -> None:
         model.fit(["C", "CC"], [1.0])
     with pytest.raises(ValueError, match="got a constant"):
         model.fit(["C", "CC"], [1.0, 1.0])
+    with pytest.raises(ValueError, match="got none but NaN"):
+        model.fit(["C", "CC"], [np.nan, np.nan])
+    with pytest.raises(ValueError, match=r"y: expected numbers, got others: .*'a'; for classes use"):
+        model.fit(["C", "CC"], ["a", "b"])
+    with pytest.raises(TypeError, match="X: expected SMILES, got 3 at place 1"):
+        model.fit(["C", 3], [1.0, 2.0])
     with pytest.raises(ValueError, match="got infinite ones"):
         model.fit(["C", "CC"], [1.0, np.inf])
     with pytest.raises(ValueError, match="got 3 classes"):

@@ -119,7 +119,7 @@ REFUSED = {
     "derivative.*did you mean 'authors'": {"derivative": "author"},
     "edge_dim: expected None with message='simple', got 3; use message='complex'": {"edge_dim": 3},
     "towers: expected a divisor of in_channels=4.*got 3": {"towers": 3, "message": "complex"},
-    "towers: .*with message='complex', got 2 with message='simple'": {"towers": 2},
+    "towers: expected 1 with message='simple', got 2; use message='complex'": {"towers": 2},
     "towers: .*got 0": {"towers": 0},
 }
 

@@ -289,3 +289,9 @@ def test_each_layer_has_a_message_module_of_its_own():
 def test_data_without_features_are_refused():
     with pytest.raises(ValueError, match=r"data: expected node features in 'x', got Data\(.*; set data.x"):
         DGN(3, 8)(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
+
+
+def test_an_encoder_of_another_width_is_refused():
+    network = DGN(nn.Linear(3, 5), 8, aggregators=["mean"])
+    with pytest.raises(ValueError, match="node_encoder: expected one that gives 8 channels, got 5; make it so wide"):
+        network(torch.randn(2, 3), torch.tensor([[0], [1]]))

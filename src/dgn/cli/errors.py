@@ -26,8 +26,18 @@ class Verbs(TyperGroup):
             # The parser's own ways to end (Exit, Abort) are RuntimeErrors too.
             if ctx.params.get("debug") or type(problem).__module__.split(".")[0] in ("click", "typer"):
                 raise
-            say_error(str(problem) or type(problem).__name__)
+            say_error(_tell(problem))
             raise typer.Exit(1) from None
+
+
+def _tell(problem: BaseException) -> str:
+    """The message of an error; what the operating system refused, in words."""
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return (
+            f"{problem.filename}: expected a place that can be read and written, got '{problem.strerror}'; name "
+            "another, or change its rights"
+        )
+    return str(problem) or type(problem).__name__
 
 
 def say_error(message: str) -> None:

@@ -40,6 +40,7 @@ def command(
     For example: dgn predict molecules-model new.csv --out predictions.csv
     """
     from dgn.data.progress import progress_bar
+    from dgn.fitting.conformal import too_few
     from dgn.fitting.model import load_model
     from dgn.fitting.predict import PredictOptions, check_output, predict_table
     from dgn.fitting.table import open_table
@@ -62,6 +63,8 @@ def command(
     if found.smiles not in (smiles, loaded.smiles):
         say(console, f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here")
     say(console, f"{count(found.rows)} in {out}")
+    if loaded.task == "regression" and (why := too_few(loaded.scores, interval)) is not None:
+        say(console, f"{why}; try a smaller --interval")
     if found.unreadable:
         shown = ", ".join(map(str, found.lines)) + (", ..." if found.unreadable > len(found.lines) else "")
         say(

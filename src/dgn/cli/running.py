@@ -95,7 +95,7 @@ def hear_sigterm() -> None:
 
 def stopped(console: Console, out: Path) -> typer.Exit:
     """Say that a training was stopped, and how to go on; the end of the command."""
-    say(console, f"Stopped. What was trained is in {out}; the same command goes on from there.")
+    say(console, f"Stopped. The last checkpoint is in {out}; the same command goes on from there.")
     return typer.Exit(STOPPED)
 
 

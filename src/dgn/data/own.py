@@ -60,6 +60,12 @@ def load_own(path: str | Path | None) -> Benchmark:
     """The benchmark in a file that :func:`own_benchmark` prepared and ``graphs.save`` wrote."""
     if path is None:
         raise ValueError("data.path: expected the file of your own graphs, got none; give --data mine.safetensors")
+    if Path(path).exists() and (Path(path).is_dir() or Path(path).suffix not in (".safetensors", ".npz")):
+        found = "a folder" if Path(path).is_dir() else f"{Path(path).suffix or 'no suffix'}"
+        raise ValueError(
+            f"{path}: expected a file of packed graphs, .safetensors or .npz, got {found}; "
+            "dgn.data.own_benchmark(graphs, objective).graphs.save makes one"
+        )
     graphs = read_source(Path(path))
     if "objective" not in graphs.info:
         raise ValueError(

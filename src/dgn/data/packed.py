@@ -182,7 +182,17 @@ class PackedGraphs:
                     f"graph {number}: expected a PyG Data with edge_index, got {type(data).__name__} without; give a "
                     "list of Data, those without edges with an edge_index of shape [2, 0]"
                 )
-        return cls.pack([(data.edge_index, data.num_nodes) for data in given]).with_values(**tables(given))
+        packed = cls.pack([(data.edge_index, data.num_nodes) for data in given])
+        nodes = packed.node_pointer.diff().repeat_interleave(packed.edge_pointer.diff())
+        wrong = ((packed.edge_index < 0) | (packed.edge_index >= nodes)).any(dim=0).nonzero()
+        if len(wrong):
+            number = int(torch.searchsorted(packed.edge_pointer, wrong[0, 0], right=True)) - 1
+            ends = packed.edge_index[:, wrong[0, 0]].tolist()
+            raise ValueError(
+                f"graph {number}: expected edges between its {given[number].num_nodes} nodes, numbered from 0, got one "
+                f"from {ends[0]} to {ends[1]}; give x a row for every node, or set num_nodes"
+            )
+        return packed.with_values(**tables(given))
 
     def _tensors(self) -> dict[str, Tensor]:
         named = {name: getattr(self, name) for name in STRUCTURE}

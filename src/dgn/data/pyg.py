@@ -28,7 +28,14 @@ def tables(given: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
         # Where several fit, as in a collection of single edges, the name decides.
         likely = "edges" if "edge" in name or name == "field" else "graphs" if name == "y" else "nodes"
         kind = next((kind for kind in (likely, *sizes) if rows == sizes[kind]), "graphs")
-        found[kind][name] = torch.cat(values if kind != "graphs" else [_row(value) for value in values])
+        values = values if kind != "graphs" else [_row(value) for value in values]
+        for number, value in enumerate(values):
+            if value.shape[1:] != values[0].shape[1:]:
+                raise ValueError(
+                    f"{name} of graph {number}: expected rows of shape {list(values[0].shape[1:])}, as in graph 0, got "
+                    f"{list(value.shape[1:])}; give all graphs the same columns"
+                )
+        found[kind][name] = torch.cat(values)
     return found
 
 

@@ -48,10 +48,12 @@ def summarize(found: ChunkDirections, chunks: int, cached: int, seconds: float) 
 
 
 def warn_of_failures(summary: Summary) -> None:
-    """One warning that names the graphs that could not be solved."""
+    """One warning that names the graphs that could not be solved; where that is all of them, an error."""
     if summary.failures:
         few = [f"graph {number}: {why}" for number, why in list(summary.failures.items())[:5]]
         more = f"; and {len(summary.failures) - 5} more" if len(summary.failures) > 5 else ""
+        if len(summary.failures) == summary.graphs:
+            raise ValueError(f"directions: expected graphs that can be solved, got none; {'; '.join(few)}{more}")
         warnings.warn(
             f"directions: {len(summary.failures)} of {summary.graphs} graphs could not be solved and have zeros: "
             f"{'; '.join(few)}{more}",

@@ -163,8 +163,8 @@ def _check_numbers(values: Mapping[str, Sequence[str]], two: Sequence[str]) -> N
         if _share_of_numbers(column) <= 0.5:
             texts = [text for text in _distinct(column) if _number(text) is None]
             raise ValueError(
-                f"target {name!r}: expected numbers or two classes, got {len(texts)} different texts such as "
-                f"{texts[0]!r}; choose another column, or make one of 0 and 1 for each class"
+                f"target {name!r}: expected numbers{'' if len(texts) == 2 else ' or two classes'}, got {len(texts)} "
+                f"different texts such as {texts[0]!r}; choose another column or task, or make one of 0 and 1 for each"
             )
     if two:
         raise ValueError(

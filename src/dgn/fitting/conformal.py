@@ -39,6 +39,19 @@ def half_width(scores: Tensor, level: float, spread: Tensor, floor: Tensor) -> T
     return (spread + floor) * torch.tensor(found, dtype=spread.dtype)
 
 
+def too_few(scores: Tensor, level: float) -> str | None:
+    """Why intervals of a level have no ends, if a target has too few validation molecules for it.
+
+    >>> too_few(torch.zeros(21, 1), 0.99)
+    'intervals of 99 % have no ends: they need at least 99 validation molecules, there are 21'
+    """
+    known, least = int((~scores.isnan()).sum(dim=0).min()), math.ceil(level / (1 - level) - 1e-9)
+    if known >= least:
+        return None
+    need = f"they need at least {least} validation molecules, there are {known}"
+    return f"intervals of {100 * level:g} % have no ends: {need}"
+
+
 def check_level(level: float) -> None:
     """Refuse what is no level of an interval."""
     if not 0 < level < 1:

@@ -15,8 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dgn.fitting.columns import Target, Task
+from dgn.fitting.conformal import too_few
 from dgn.fitting.fit import FitOptions, fit_molecules
-from dgn.fitting.given import Array, check_rows, known_labels, labels_of, texts, whole, written
+from dgn.fitting.given import Array, check_rows, known_labels, labels_of, numbers, texts, whole, written
 from dgn.fitting.model import Model, Prediction, load_model
 from dgn.fitting.predict import predict_smiles
 from dgn.fitting.rows import read_molecules
@@ -84,8 +85,10 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
         return prediction
 
     def save(self, folder: str | Path) -> None:
-        """Write weights and configuration into a folder; ``dgn predict`` reads it too."""
+        """Write weights and configuration into a new folder; ``dgn predict`` reads it too."""
         check_is_fitted(self, "model_")
+        if Path(folder).exists() and (not Path(folder).is_dir() or any(Path(folder).iterdir())):
+            raise ValueError(f"folder: expected a new one, got {folder}, which is taken; choose another, or remove it")
         told = {name: written(value) for name, value in self.get_params().items()} | self._told()
         replace(self.model_, facts={**self.model_.facts, "estimator": told}).save(Path(folder))
 
@@ -128,15 +131,16 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
 
     def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803, scikit-learn's name
         """Learn from SMILES and numbers."""
-        smiles, values = texts(X), np.asarray(y, dtype=np.float64)
+        smiles, values = texts(X), numbers(y)
         check_rows(len(smiles), len(values))
         self._flat = values.ndim == 1
         values = values.reshape(len(smiles), -1)
         if np.isinf(values).any():
             raise ValueError("y: expected numbers, or NaN where there is none, got infinite ones; leave them out")
         for column in values.T:
-            if len(np.unique(column[~np.isnan(column)])) < 2:
-                raise ValueError("y: expected at least two different values, got a constant; there is nothing to learn")
+            if (kinds := len(np.unique(column[~np.isnan(column)]))) < 2:
+                got = "a constant" if kinds else "none but NaN"
+                raise ValueError(f"y: expected at least two different values, got {got}; there is nothing to learn")
         targets = tuple(Target("y" if values.shape[1] == 1 else f"y{number}") for number in range(values.shape[1]))
         self._fit(smiles, torch.from_numpy(values), targets)
         return self
@@ -149,6 +153,8 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
         """Lower and upper ends of conformal intervals; infinite with too few validation molecules for the level."""
         mean, spread = self._predict(X)
         half = self.model_.half_width(spread, level)
+        if (why := too_few(self.model_.scores, level)) is not None:
+            warnings.warn(why, stacklevel=2)
         return self._shape(mean - half), self._shape(mean + half)
 
     def predict_spread(self, X: Sequence[str]) -> Array:  # noqa: N803

@@ -70,15 +70,27 @@ def written(value: Any) -> Any:
 
 
 def texts(smiles: Any) -> list[str]:
-    """SMILES as a list: of a list, an array (also with one column) or a pandas series."""
+    """SMILES as a list: of a list, an array (also with one column) or a pandas series; missing ones are empty."""
     if isinstance(smiles, str):
         raise TypeError("X: expected a list of SMILES, got one text; put it into a list")
     found = np.asarray(smiles, dtype=object)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
-    if found.ndim != 1 or not all(isinstance(one, str) for one in found):
+    if found.ndim != 1:
         raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(found.shape)}; give text alone")
-    return [str(one) for one in found]
+    missing = [one is None or (isinstance(one, float) and np.isnan(one)) for one in found]
+    for number, one in enumerate(found):
+        if not missing[number] and not isinstance(one, str):
+            raise TypeError(f"X: expected SMILES, got {one!r} at place {number}; give text alone")
+    return ["" if gone else str(one) for one, gone in zip(found, missing, strict=True)]
+
+
+def numbers(y: Any) -> NDArray[np.float64]:
+    """Targets as numbers, NaN where there is none."""
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"y: expected numbers, got others: {problem}; for classes use dgn.DGNClassifier") from problem
 
 
 def check_rows(smiles: int, values: int) -> None:

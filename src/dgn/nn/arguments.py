@@ -23,11 +23,20 @@ def check_arguments(in_channels: int, out_channels: int, message: object, edge_d
         check_option("message", message, ("simple", "complex"))
     if edge_dim is not None and message == "simple":
         raise ValueError(f"edge_dim: expected None with message='simple', got {edge_dim}; use message='complex'")
-    if towers < 1 or in_channels % towers or out_channels % towers or (towers > 1 and message != "complex"):
+    if towers < 1 or in_channels % towers or out_channels % towers:
         raise ValueError(
-            f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels} with "
-            f"message='complex', got {towers} with message={message!r}; choose widths that are multiples of it"
+            f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels}, got {towers}; "
+            "choose widths that are multiples of it"
         )
+    if towers > 1 and message != "complex":
+        raise ValueError(f"towers: expected 1 with message={message!r}, got {towers}; use message='complex'")
+
+
+def check_width(h: Tensor, hidden: int) -> Tensor:
+    """What an encoder made of the inputs of nodes, if a network can go on with it."""
+    if h.size(-1) != hidden:
+        raise ValueError(f"node_encoder: expected one that gives {hidden} channels, got {h.size(-1)}; make it so wide")
+    return h
 
 
 def read_scalers(scalers: Sequence[str], delta: float | None) -> tuple[tuple[str, ...], float]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
 from dgn.nn import gpu_whole
-from dgn.nn.arguments import check_options, read_scalers
+from dgn.nn.arguments import check_options, check_width, read_scalers
 from dgn.nn.conv import DGNConv
 from dgn.nn.dense import Linear
 from dgn.nn.dropout import DropPath
@@ -102,7 +102,7 @@ class DGN(nn.Module):
         self.node_encoder = Linear(node_encoder, hidden) if isinstance(node_encoder, int) else node_encoder
         self.edge_encoder = edge_encoder
         self.positional = Linear(positional, hidden) if positional else None
-        self.structure = structure
+        self.structure, self.hidden = structure, hidden
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
         plan, (scalers, self.delta) = make_plan(aggregators), read_scalers(scalers, delta)
         self.learned = LearnedDirections(plan, hidden, learned_directions) if learned_directions else None
@@ -159,7 +159,7 @@ class DGN(nn.Module):
             return self.forward_data(x)
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
         edges = self._edges(edge_attr, graph)  # first: what comes first has its gradient last, off the way back
-        h = self.node_encoder(x)
+        h = check_width(self.node_encoder(x), self.hidden)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
         if self.structure is not None:

@@ -44,8 +44,8 @@ class Search:
         self.folder, self.experiment, self.space, self.seed = folder, experiment, space, seed
         self.seeds = tuple(seeds)
         self.metric = main_metric(experiment)
-        check_package("search", "optuna")
         _check_names(experiment, space)
+        check_package("search", "optuna")
         _describe(folder, experiment, {"space": _plain(space), "seeds": [*seeds], "seed": seed})
         self.study = _open(folder / STORAGE, METRICS[self.metric][1])
 

@@ -67,6 +67,7 @@ class Run:
         self.best: dict[str, Tensor] = {}
         self.best_score = -math.inf
         self.steps, self.seconds = 0, 0.0
+        self.saved = 0  # the epoch of the last checkpoint
         self.devices: list[str] = []  # that it was trained on
         self.failure: DivergedError | None = None
 
@@ -83,7 +84,7 @@ class Run:
         if device_name(self.member.device) not in self.devices:
             self.devices.append(device_name(self.member.device))
         if not (math.isfinite(loss) and math.isfinite(scores.loss)):
-            kept = "" if self.checkpoint is None else f"; {self.checkpoint} holds an earlier epoch"
+            kept = f"; {self.checkpoint} holds an earlier epoch" if self.saved else ""
             self.failure = DivergedError(
                 f"loss: expected a number, got train {loss} and validation {scores.loss} in epoch {schedule.epoch + 1} "
                 f"of seed {self.member.seed}; lower training.learning_rate{kept}"
@@ -136,6 +137,7 @@ class Run:
             "machine": self._machine,
         }
         save_checkpoint(self.checkpoint, tensors, state)
+        self.saved = self.member.schedule.epoch
 
     def resume(self, say: Callable[[str], None]) -> None:
         """Go on from a checkpoint, if there is one, and say so, and whether the result will be the same to the bit."""
