@@ -156,3 +156,9 @@ def test_graphs_without_nodes_at_the_end_count() -> None:
     assert as_graph(graph) is as_graph(graph, num_graphs=3) is graph
     assert as_graph(graph, num_graphs=5).num_graphs == 5
     assert graph.num_graphs == 3
+
+
+def test_a_graph_that_is_told_how_many_graphs_it_has_stays_itself() -> None:
+    graph = as_graph(torch.tensor([[0], [1]]), 2, torch.zeros(2, dtype=torch.long))
+    assert as_graph(graph, num_graphs=2) is graph
+    assert graph.num_graphs == 2

@@ -182,7 +182,7 @@ def as_graph(
     """
     if isinstance(edge_index, Graph):
         check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
-        if batch is None and num_graphs in (None, edge_index._known.get("num_graphs")):
+        if batch is None and (num_graphs is None or num_graphs == edge_index.once("num_graphs", lambda: num_graphs)):
             return edge_index
         batch = edge_index.batch if batch is None else batch
         return as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
