@@ -60,7 +60,7 @@ def test_directions_are_computed_once(tmp_path: Path, monkeypatch: pytest.Monkey
     zinc = load_benchmark("zinc", path=write_zinc(tmp_path))
     found = with_directions(zinc, k=2, root=tmp_path).graphs
     assert found.nodes["potential"].shape == (5, 2)
-    monkeypatch.setattr("dgn.data.chunks.directions", None)  # the second time they are read
+    monkeypatch.setattr("dgn.data.chunks.directions_of_many", None)  # the second time they are read
     assert with_directions(zinc, k=2, root=tmp_path).graphs.checksum() == found.checksum()
 
 

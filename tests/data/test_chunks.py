@@ -1,6 +1,5 @@
 """Chunks: every graph once, cut by size alone, and a chunk that fails is solved in parts."""
 
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -58,7 +57,8 @@ def test_weights_enter() -> None:
     path = torch.tensor([[0, 1], [1, 2]])
     weighted = PackedGraphs.pack([(path, 3)]).with_values(edges={"w": torch.tensor([1, 5])})
     found = solve(weighted, Request(1, None, "w"))
-    assert torch.equal(found.eigenvalues, dgn.directions(path, 3, 1, edge_weight=torch.tensor([1.0, 5.0])).eigenvalues)
+    expected = dgn.directions(path, 3, 1, edge_weight=torch.tensor([1.0, 5.0])).eigenvalues
+    torch.testing.assert_close(found.eigenvalues, expected)
     assert not torch.equal(found.eigenvalues, solve(weighted, Request(1)).eigenvalues)
 
 
@@ -89,9 +89,7 @@ def test_no_graphs_cannot_fail_over_and_over() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_graph_that_fails_changes_no_basis_of_the_others(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The eigenvalues of cycles repeat, and the solver, which a chunk gets by its size, chooses the basis."""
-    pytest.importorskip("numba", reason="Numba is not installed")
-    monkeypatch.setattr(import_module("dgn.spectral.directions"), "DIRECT_NODES", 150)
+    """The eigenvalues of cycles repeat, and the solver chooses the basis."""
     graphs = PackedGraphs.pack([dgn.testing.cycle(size) for size in (20, 21, 20, 22, 23, 20, 24, 25)])
     request = Request(2, None, "w") if weighted else Request(2)
     good = solve(graphs.with_values(edges={"w": torch.ones(graphs.num_edges)}), request)
@@ -99,20 +97,26 @@ def test_a_graph_that_fails_changes_no_basis_of_the_others(weighted: bool, monke
     if weighted:
         weight[graphs.edge_pointer[3]] = torch.nan
     else:
-        real, wrong = chunks.directions, graphs.edge_pointer[3:5].diff()
+        real = chunks.directions_of_many
 
-        def break_down(graph: dgn.Graph, **asked: Any) -> dgn.Directions:
-            weight = asked["edge_weight"]
-            if (graph.batch.bincount() == 22).any() and (weight is None or not (weight == 0).sum() == wrong):
+        def break_down(graph: dgn.Graph, *asked: Any) -> dgn.Directions:
+            if (graph.batch.bincount() == 22).any():
                 raise ArithmeticError("did not converge")
-            return real(graph, **asked)
+            return real(graph, *asked)
 
-        monkeypatch.setattr(chunks, "directions", break_down)
+        monkeypatch.setattr(chunks, "directions_of_many", break_down)
     found = solve(graphs.with_values(edges={"w": weight}), request)
     others = graphs.graph.batch != 3
     assert list(found.failures) == [3]
     assert torch.equal(found.potential[others], good.potential[others])
     assert not found.potential[~others].any()
+
+
+def test_graphs_beside_one_change_no_basis() -> None:
+    """With 10,000 nodes more, :func:`dgn.directions` takes another solver."""
+    ring, chain = dgn.testing.cycle(3), dgn.testing.path(9)
+    alone, beside = (solve(PackedGraphs.pack([ring] + [chain] * count), Request()) for count in (0, 1200))
+    assert torch.equal(alone.potential, beside.potential[:3])
 
 
 def test_joining_keeps_numbers() -> None:

@@ -16,6 +16,7 @@ from dgn.data import PackedGraphs, add_directions
 from dgn.data import directions as module
 from dgn.data.chunks import Request
 from dgn.data.directions import Options, find_directions, with_directions
+from dgn.spectral.directions import directions_of_many
 from dgn.transforms import AddDirections
 from tests.data.conftest import random_graphs
 
@@ -112,15 +113,15 @@ def test_graphs_that_all_fail_are_an_error() -> None:
 
 
 def test_a_solver_that_breaks_down_costs_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    def break_down(graph: dgn.Graph, **asked: Any) -> dgn.Directions:
+    def break_down(graph: dgn.Graph, *asked: Any) -> dgn.Directions:
         if 20 in graph.in_degree.tolist():
             raise ArithmeticError("did not converge")
-        return dgn.directions(graph, **asked)
+        return directions_of_many(graph, *asked)
 
     star = torch.stack([torch.zeros(20, dtype=torch.long), torch.arange(1, 21)])
     star = torch.cat([star, star.flip(0)], dim=1)
     graphs = PackedGraphs.pack([(star[:, :2], 3), (star, 21), (star[:, 1:3], 4)])
-    monkeypatch.setattr("dgn.data.chunks.directions", break_down)
+    monkeypatch.setattr("dgn.data.chunks.directions_of_many", break_down)
     _, summary = find_directions(graphs, Request(), Options())
     assert summary.failures == {1: "ArithmeticError: did not converge"}
 

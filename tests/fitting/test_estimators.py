@@ -151,6 +151,17 @@ def test_labels_come_back_as_they_were(classifier: "dgn.DGNClassifier", tmp_path
     assert [type(one) for one in found] == [type(one) for one in labels]
 
 
+def test_labels_are_sorted_whichever_is_the_positive_one(classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
+    """``dgn fit`` takes active for the positive one; scikit-learn reads probabilities in the order of the labels."""
+    turned = replace(classifier.model_, targets=(Target("y", ("inactive", "active")),), facts={})
+    turned.save(tmp_path / "fit")
+    found = dgn.DGNClassifier.load(tmp_path / "fit", "cpu")
+    found.save(tmp_path / "again")
+    for one in (found, dgn.DGNClassifier.load(tmp_path / "again", "cpu")):
+        assert one.classes_.tolist() == ["active", "inactive"]
+        np.testing.assert_array_equal(one.predict_proba(["CCO"])[:, ::-1], classifier.predict_proba(["CCO"]))
+
+
 def test_one_column_comes_back_as_one(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
     other = copy(regressor)
     other._flat = False

@@ -45,6 +45,19 @@ def test_random_keeps_spellings_together_and_spreads_classes() -> None:
     assert lack(at_random(rare, "binary", seed=0), rare.values, "binary") == ""
 
 
+def test_scaffolds_keep_spellings_together() -> None:
+    refused = ["CN12(CCCCC1)CCCC2", "C1CCN2(CC1)(C)CCCC2", "C1CCCN12(C)CCCCC2", "C1CN2(C)(CCCCC2)CC1"]  # valences
+    found = split_molecules(molecules([*(f"{'C' * n}c1ccccc1" for n in range(1, 17)), *refused]), "regression")
+    assert len(set(found.part[-4:].tolist())) == 1
+
+
+def test_numbers_of_atoms_make_no_other_molecule() -> None:
+    pairs = [(f"c1ccccc1{'C' * n}", f"[cH:1]1[cH:2][cH:3][cH:4][cH:5][c:6]1{'C' * n}") for n in range(1, 16)]
+    plain, numbered = zip(*pairs, strict=True)
+    found = split_molecules(molecules([*plain, *numbered]), "regression", "random")
+    assert torch.equal(found.part[:15], found.part[15:])
+
+
 def test_a_given_split() -> None:
     given = molecules([f"{'C' * n}O" for n in range(2, 22)])
     words = ["Train"] * 16 + ["valid"] * 2 + ["test"] * 2

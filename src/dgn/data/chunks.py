@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.fields import gradient
-from dgn.spectral import directions
+from dgn.spectral.directions import directions_of_many
 from dgn.spectral.laplacian import Normalization
 from dgn.threads import for_chunks, kernels_alone
 
@@ -119,22 +119,7 @@ def by_chunks(make: Callable[[PackedGraphs], Made], graphs: PackedGraphs) -> lis
 
 
 def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
-    """The directions of a chunk in one call; if that fails, of all graphs but those that cannot be solved.
-
-    The choice of a solver, hence of a basis where eigenvalues repeat, depends on the size of a chunk: once it is known
-    which graphs fail, the others are solved in one call again, beside the bare nodes of these.
-    """
-    found = _by_halves(graphs, request)
-    if not 0 < len(found.failures) < len(graphs):
-        return found
-    try:
-        return replace(_without(graphs, request, list(found.failures)), failures=found.failures)
-    except UNSOLVABLE:
-        return found
-
-
-def _by_halves(graphs: PackedGraphs, request: Request) -> ChunkDirections:
-    """In one call; if that fails, by halves, down to the graphs that cannot be solved."""
+    """The directions of a chunk in one call; if that fails, by halves, down to the graphs that cannot be solved."""
     try:
         return _solve(graphs, request)
     except UNSOLVABLE as problem:
@@ -144,34 +129,13 @@ def _by_halves(graphs: PackedGraphs, request: Request) -> ChunkDirections:
             return _failed(graphs, request.k, f"{type(problem).__name__}: {problem}")
     middle = len(graphs) // 2
     halves = [take(graphs, *bounds, request.edge_weight) for bounds in ((0, middle), (middle, len(graphs)))]
-    return ChunkDirections.join([_by_halves(half, request) for half in halves])
-
-
-def _without(graphs: PackedGraphs, request: Request, failed: list[int]) -> ChunkDirections:
-    """In one call, the edges of some graphs left out: these get zeros, and one component without eigenvalues each."""
-    name = request.edge_weight or "edge_weight"
-    weight = torch.ones(graphs.num_edges) if request.edge_weight is None else graphs.edges[name]
-    bare = torch.zeros(len(graphs), dtype=torch.bool).index_fill(0, torch.tensor(failed), True)
-    weight = weight.masked_fill(bare.repeat_interleave(graphs.edge_pointer.diff()), 0)
-    found = _solve(replace(graphs, edges={name: weight}), replace(request, edge_weight=name))
-    last = found.components.cumsum(0)
-    first = torch.zeros(len(found.eigenvalues), dtype=torch.bool).index_fill(
-        0, (last - found.components)[found.components > 0], True
-    )
-    kept = first | ~bare.repeat_interleave(found.components)
-    rows = {name: getattr(found, name)[kept] for name in ("eigenvalues", "gap", "repeated", "sign_decided")}
-    return replace(
-        found,
-        component=found.component.masked_fill(bare.repeat_interleave(graphs.node_pointer.diff()), 0),
-        components=torch.where(bare, found.components.clamp(max=1), found.components),
-        **rows,
-    )
+    return ChunkDirections.join([solve(half, request) for half in halves])
 
 
 def _solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
     graph = graphs.graph
     weight = None if request.edge_weight is None else graphs.edges[request.edge_weight].double()
-    found = directions(graph, k=request.k, normalization=request.normalization, edge_weight=weight)
+    found = directions_of_many(graph, request.k, request.normalization, weight)
     assert graph.batch is not None
     # Components are numbered by their first node, hence graph by graph.
     first = torch.full((len(found.eigenvalues),), graph.num_nodes).scatter_reduce(

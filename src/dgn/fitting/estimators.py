@@ -181,7 +181,7 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
         """Learn from SMILES and labels of two kinds, NaN or None where unknown."""
         smiles, (labels, known) = texts(X), known_labels(y)
         check_rows(len(smiles), len(known))
-        self.classes_ = np.unique(labels)
+        self.classes_, self._turned = np.unique(labels), False
         if known.ndim != 1 or len(self.classes_) != 2:
             raise ValueError(
                 f"y: expected one label of two classes per molecule, got {len(self.classes_)} classes in shape "
@@ -196,7 +196,8 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
     def predict_proba(self, X: Sequence[str]) -> Array:  # noqa: N803
         """Probabilities of both classes, in the order of ``classes_``: [R, 2]."""
         positive: Array = self._predict(X).mean[:, 0].numpy()
-        return np.stack([1 - positive, positive], axis=1)
+        both = [1 - positive, positive]
+        return np.stack(both[::-1] if self._turned else both, axis=1)
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
         """The more probable class of each molecule; one that cannot be read has none and is refused."""
@@ -207,10 +208,13 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
         return found
 
     def _told(self) -> dict[str, Any]:
-        return {"labels": [written(label) for label in self.classes_.tolist()]}
+        return {"labels": [written(label) for label in self.classes_.tolist()], "turned": self._turned}
 
     def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
         names = model.targets[0].classes
         assert names is not None
-        kept = told.get("labels", ())
-        self.classes_ = np.array(kept) if len(kept) == 2 else labels_of(names)
+        kept, own = told.get("labels", ()), labels_of(names)
+        known = len(kept) == 2
+        self.classes_ = np.array(kept) if known else np.sort(own)  # as scikit-learn has them
+        # The model says how likely the second name is, which may come first among sorted labels.
+        self._turned = bool(told.get("turned", False)) if known else bool(own[0] > own[1])

@@ -159,14 +159,17 @@ def read_molecules(
 
 
 def canonical(smiles: str) -> str:
-    """The SMILES that all spellings of a molecule share.
+    """The SMILES that all spellings of a molecule share, also those with numbers of atoms.
 
-    >>> canonical("OC"), canonical("CO")
-    ('CO', 'CO')
+    >>> canonical("OC"), canonical("CO"), canonical("[CH3:1][OH:2]")
+    ('CO', 'CO', 'CO')
     """
     from rdkit import Chem
 
-    return str(Chem.MolToSmiles(parse(smiles)))
+    molecule = parse(smiles)
+    for atom in molecule.GetAtoms():
+        atom.SetAtomMapNum(0)
+    return str(Chem.MolToSmiles(molecule))
 
 
 def take(molecules: Molecules, numbers: Tensor) -> Molecules:

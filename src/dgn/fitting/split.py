@@ -42,7 +42,7 @@ def split_molecules(
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
     parts = PARTS if shares[2] else PARTS[:2]
     if how in (None, "scaffold"):
-        found = Split(by_scaffold([scaffold(one) for one in molecules.smiles], shares), "scaffold")
+        found = Split(by_scaffold([scaffold(one) for one in molecules.keys], shares), "scaffold")
         wrong = lack(found.part, molecules.values, task, parts)
         if not wrong:
             return found

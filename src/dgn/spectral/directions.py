@@ -13,10 +13,11 @@ from torch import Tensor
 from dgn.graph import Graph
 from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
-from dgn.spectral.dense import Solution, solve_dense
+from dgn.spectral.dense import Solution
 from dgn.spectral.laplacian import Normalization, adjacency, check_request, normalized, weighted_graph
 from dgn.spectral.large import solve_large
 from dgn.spectral.sign import canonical_sign
+from dgn.spectral.small import solve_small, store
 from dgn.spectral.sparse import GUARD
 from dgn.spectral.spectrum import (
     Spectrum,
@@ -28,7 +29,7 @@ from dgn.spectral.spectrum import (
 )
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
-DIRECT_NODES = 10_000  # in small components; with fewer, torch is done before Numba's kernels are loaded
+DIRECT_NODES = 10_000  # in one call; with fewer, torch is done before Numba's kernels are loaded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,15 +143,27 @@ def directions(
     return _directions(graph, edge_weight, k, normalization, None)
 
 
+def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:
+    """:func:`directions` with one solver for any number of graphs: the basis of none depends on those beside it."""
+    check_request(k, normalization)
+    graph, edge_weight = weighted_graph(graph, None, edge_weight)
+    return _directions(graph, edge_weight, k, normalization, None, 0)
+
+
 def _directions(
     graph: Graph,
     edge_weight: Tensor | None,
     k: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
+    direct_nodes: int | None = None,
 ) -> Directions:
-    """Directions of a checked graph; large components start from the vectors ``start`` [N, s], if given."""
-    found = _spectrum(graph, edge_weight, k + 1, normalization, start)
+    """Directions of a checked graph; large components start from the vectors ``start`` [N, s], if given.
+
+    With Numba, small components are solved directly in graphs of ``direct_nodes`` or more.
+    """
+    enough = graph.num_nodes >= (DIRECT_NODES if direct_nodes is None else direct_nodes)
+    found = _spectrum(graph, edge_weight, k + 1, normalization, start, enough and find_spec("numba") is not None)
     device = graph.edge_index.device
     return Directions(
         potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
@@ -168,9 +181,10 @@ def _spectrum(
     count: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
+    direct: bool,
 ) -> Spectrum:
     """The first ``count`` non-trivial pairs of all components, with their signs."""
-    if graph.num_nodes >= DIRECT_NODES and find_spec("numba") is not None:
+    if direct:
         from dgn.spectral.direct import solve_edges
 
         found = solve_edges(graph, edge_weight, count, normalization, _largest_dense(count))
@@ -182,7 +196,7 @@ def _spectrum(
     scale = divide_by_scale(matrix, label, len(sizes))
     degree = np.asarray(matrix.sum(axis=1))
     rounding = rounding_of(degree, label, len(sizes), bool(normalization))
-    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start)
+    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start, direct)
     error += vector_rounding(values, rounding)
     if normalization == "rw":
         error = scale_by_degree(vectors, degree, label, sizes) * error
@@ -203,12 +217,13 @@ def _solve(
     count: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
+    direct: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Eigenvalues [C, count] and vectors [N, count], NaN and 0 where there are none; errors [C, count] of iteration."""
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
     largest = _largest_dense(count)
-    values, vectors = _solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization))
+    values, vectors = solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization), direct)
     error = np.zeros_like(values)  # of what is not solved directly
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
@@ -217,33 +232,5 @@ def _solve(
         block = symmetric[nodes, :][:, nodes]
         pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, mine)
         error[big, :-1] = vector_errors(block, *pairs)
-        _store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
+        store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
     return values, vectors, error
-
-
-def _solve_small(
-    matrix: csr_array,
-    symmetric: csr_array,
-    trivial: NDArray[np.float64],
-    label: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    largest: int,
-    count: int,
-    by_degree: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """All components of 2 to ``largest`` nodes: by the direct solver if it is there and the job is worth it."""
-    small = np.flatnonzero((sizes > 1) & (sizes <= largest))
-    if sizes[small].sum() >= DIRECT_NODES and find_spec("numba") is not None:
-        from dgn.spectral.direct import Edges, solve_direct
-
-        return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
-    values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
-    for found in solve_dense(symmetric, trivial, label, largest, count):
-        _store(found, values, vectors)
-    return values, vectors
-
-
-def _store(found: Solution, values: NDArray[np.float64], vectors: NDArray[np.float64]) -> None:
-    count = found.values.shape[1]
-    values[found.component, :count] = found.values
-    vectors[found.nodes, :count] = found.vectors
