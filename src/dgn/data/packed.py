@@ -89,19 +89,23 @@ class PackedGraphs:
     @property
     def graph(self) -> Graph:
         """All graphs side by side as one."""
-        edges, index = self.edge_pointer.diff(), self.edge_index.long()
-        outside = (index < 0) | (index >= self.node_pointer.diff().repeat_interleave(edges))
+        self._check_ends()
+        first = self.node_pointer[:-1].repeat_interleave(self.edge_pointer.diff())
+        number = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
+        return as_graph(self.edge_index.long() + first, self.num_nodes, number, len(self))
+
+    def _check_ends(self) -> None:
+        """Refuse edges that leave their graph."""
+        index, nodes = self.edge_index.long(), self.node_pointer.diff()
+        outside = (index < 0) | (index >= nodes.repeat_interleave(self.edge_pointer.diff()))
         if bool(outside.any()):
             bad = int(outside.any(dim=0).nonzero()[0])
             owner = int((self.edge_pointer <= bad).sum()) - 1
             raise ValueError(
-                f"edge_index: expected nodes from 0 to below the {int(self.node_pointer.diff()[owner])} of their own "
+                f"edge_index: expected nodes from 0 to below the {int(nodes[owner])} of their own "
                 f"graph, got {self.edge_index[:, bad].tolist()} in graph {owner}; count nodes from the first of each "
                 "graph, and isolated ones too"
             )
-        first = self.node_pointer[:-1].repeat_interleave(edges)
-        number = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
-        return as_graph(index + first, self.num_nodes, number, len(self))
 
     def __getitem__(self, number: int) -> "Data":
         """One graph as a PyG ``Data``."""
@@ -183,15 +187,7 @@ class PackedGraphs:
                     "list of Data, those without edges with an edge_index of shape [2, 0]"
                 )
         packed = cls.pack([(data.edge_index, data.num_nodes) for data in given])
-        nodes = packed.node_pointer.diff().repeat_interleave(packed.edge_pointer.diff())
-        wrong = ((packed.edge_index < 0) | (packed.edge_index >= nodes)).any(dim=0).nonzero()
-        if len(wrong):
-            number = int(torch.searchsorted(packed.edge_pointer, wrong[0, 0], right=True)) - 1
-            ends = packed.edge_index[:, wrong[0, 0]].tolist()
-            raise ValueError(
-                f"graph {number}: expected edges between its {given[number].num_nodes} nodes, numbered from 0, got one "
-                f"from {ends[0]} to {ends[1]}; give x a row for every node, or set num_nodes"
-            )
+        packed._check_ends()
         return packed.with_values(**tables(given))
 
     def _tensors(self) -> dict[str, Tensor]:

@@ -78,11 +78,11 @@ def texts(smiles: Any) -> list[str]:
         found = found[:, 0]
     if found.ndim != 1:
         raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(found.shape)}; give text alone")
-    missing = [one is None or (isinstance(one, float) and np.isnan(one)) for one in found]
-    for number, one in enumerate(found):
-        if not missing[number] and not isinstance(one, str):
+    given = [one if _known(one) else "" for one in found]
+    for number, one in enumerate(given):
+        if not isinstance(one, str):
             raise TypeError(f"X: expected SMILES, got {one!r} at place {number}; give text alone")
-    return ["" if gone else str(one) for one, gone in zip(found, missing, strict=True)]
+    return [str(one) for one in given]
 
 
 def numbers(y: Any) -> NDArray[np.float64]:

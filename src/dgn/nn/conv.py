@@ -180,10 +180,10 @@ class DGNConv(nn.Module):
         """Messages of any module, built edge by edge."""
         assert self.message is not None
         if isinstance(edge_attr, EdgeTable):
-            table, row = edge_attr.table, edge_attr.row
+            table, row = edge_attr.table, edge_attr.rows
             if edge_attr.sorted_by_target:  # a module is given edges in the order of edge_index
                 row = torch.empty_like(row).index_copy(0, graph.by_target.order.long(), row)
-            edge_attr = take_rows(table, row.long())
+            edge_attr = take_rows(table, row)
         edges = [] if edge_attr is None else [edge_attr]
         ends = take_rows(x, graph.source), take_rows(x, graph.target)
         built = self.message(torch.cat([*ends, *edges], dim=1))

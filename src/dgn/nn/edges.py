@@ -27,6 +27,11 @@ class EdgeTable(NamedTuple):
     beside: Beside | None = None
     token: Tensor | None = None
 
+    @property
+    def rows(self) -> Tensor:
+        """``row`` in numbers that PyTorch takes for an index: short ones are made long."""
+        return self.row if self.row.dtype in (torch.int32, torch.int64) else self.row.long()
+
     def gather(self) -> "EdgeTable":
         """The same table for several layers that gather its gradient together."""
         beside = Beside()
@@ -42,5 +47,4 @@ class EdgeTable(NamedTuple):
                 "give one row number per edge"
             )
         check_table_rows("edge_attr", self.row, len(self.table))
-        row = self.row if self.row.dtype in (torch.int32, torch.int64) else self.row.long()
-        return self._replace(row=row[graph.by_target.order], sorted_by_target=True)
+        return self._replace(row=self.rows[graph.by_target.order], sorted_by_target=True)

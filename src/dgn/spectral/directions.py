@@ -100,7 +100,8 @@ class Directions:
             )
         known = self.potential if self.following is None else torch.cat([self.potential, self.following], dim=1)
         start = np.pad(known.double().cpu().numpy(), ((0, added), (0, 0)))
-        return _directions(graph, edge_weight, self.potential.size(1), normalization, start)
+        k, direct = self.potential.size(1), graph.num_nodes >= DIRECT_NODES
+        return _directions(graph, edge_weight, k, normalization, start, direct)
 
 
 def directions(
@@ -140,14 +141,14 @@ def directions(
     """
     check_request(k, normalization)
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
-    return _directions(graph, edge_weight, k, normalization, None)
+    return _directions(graph, edge_weight, k, normalization, None, graph.num_nodes >= DIRECT_NODES)
 
 
 def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:
     """:func:`directions` with one solver for any number of graphs: the basis of none depends on those beside it."""
     check_request(k, normalization)
     graph, edge_weight = weighted_graph(graph, None, edge_weight)
-    return _directions(graph, edge_weight, k, normalization, None, 0)
+    return _directions(graph, edge_weight, k, normalization, None, True)
 
 
 def _directions(
@@ -156,14 +157,13 @@ def _directions(
     k: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
-    direct_nodes: int | None = None,
+    direct: bool,
 ) -> Directions:
     """Directions of a checked graph; large components start from the vectors ``start`` [N, s], if given.
 
-    With Numba, small components are solved directly in graphs of ``direct_nodes`` or more.
+    With ``direct``, and Numba, small components are solved directly.
     """
-    enough = graph.num_nodes >= (DIRECT_NODES if direct_nodes is None else direct_nodes)
-    found = _spectrum(graph, edge_weight, k + 1, normalization, start, enough and find_spec("numba") is not None)
+    found = _spectrum(graph, edge_weight, k + 1, normalization, start, direct and find_spec("numba") is not None)
     device = graph.edge_index.device
     return Directions(
         potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
