@@ -104,7 +104,7 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
         ("multi-label", {"network": {"batch_norm": False}, "training": {"batch_size": 8, "report": "best"}}),
     ]
     asked = [
-        {"experiment": make_experiment(**sections).to_dict(), "objective": name, "seeds": [0, 1], "out": name}
+        {"experiment": make_experiment(**sections).to_dict(), "objective": name, "seeds": [2, 3], "out": name}
         for name, sections in cases
     ]
     with socket.socket() as free:
@@ -113,7 +113,7 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     shared |= {"TORCHELASTIC_RUN_ID": "test", "GROUP_RANK": "0"}  # as torchrun sets them
     folders = [tmp_path / "rank0", tmp_path / "rank1"]
-    interrupt_after(1, make_experiment(**cases[2][1]), "multi-label", folders[0] / "multi-label")
+    interrupt_after(1, make_experiment(**cases[2][1]), "multi-label", folders[0] / "multi-label", [2, 3])
     processes = []
     for rank, folder in enumerate(folders):
         own = [{**each, "out": str(folder / each["out"])} for each in asked]
@@ -126,14 +126,13 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
     ]
     for number, (name, sections) in enumerate(cases):
         alone = tmp_path / "alone" / name
-        expected = train(make_experiment(**sections), make_benchmark(name), [0, 1], alone, "cpu")
+        expected = train(make_experiment(**sections), make_benchmark(name), [2, 3], alone, "cpu")
         for histories in (each[number] for each in found):
             for history, result in zip(histories, expected, strict=True):
                 for row, other in zip(history, result.history, strict=True):
                     assert {**row, "seconds": 0} == pytest.approx({**other, "seconds": 0}, rel=2e-5, abs=1e-6)
-        for seed in (0, 1):
-            # Adam makes steps of one size of gradients of any size: where one nearly vanishes, rounding shows.
-            torch.testing.assert_close(weights(folders[0] / name, seed), weights(alone, seed), rtol=1e-3, atol=2e-5)
+        for seed in (2, 3):
+            torch.testing.assert_close(weights(folders[0] / name, seed), weights(alone, seed), rtol=1e-4, atol=2e-6)
     assert not folders[1].exists()
 
 
