@@ -38,7 +38,7 @@ def test_a_path_is_a_file_or_its_folder_or_a_folder_of_folders(tmp_path: Path) -
     found = [load_benchmark("zinc", path=path) for path in (file, file.parent, tmp_path)]
     assert len({benchmark.graphs.checksum() for benchmark in found}) == 1
     assert (found[0].node_sizes, found[0].edge_sizes, found[0].targets) == ((28,), (4,), 1)
-    assert found[0].note == "ZINC-12k, resampled train"
+    assert found[0].note == "official validation and test molecules and labels, resampled training molecules"
 
 
 def test_a_folder_with_a_name_of_its_own_may_hold_the_file(tmp_path: Path) -> None:

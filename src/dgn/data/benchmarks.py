@@ -81,7 +81,7 @@ TASKS = {
 }
 MADE_HERE = ("pattern", "digits")  # need no file
 NOTES = {
-    "zinc12k.npz": "ZINC-12k, resampled train",
+    "zinc12k.npz": "official validation and test molecules and labels, resampled training molecules",
     "cifar10_sp.npz": "superpixels recomputed from the images",
     "molhiv.npz": "molecules rebuilt by OGB's rules, official split",
     "muv.npz": MOLECULENET,
