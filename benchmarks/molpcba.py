@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from step_profile import kernels
 from training import member, time_epochs
 
 from dgn.data.benchmarks import ATOMS, BONDS, TASKS, Benchmark
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3, help="epochs to time, after one to warm up; the median counts")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
     parser.add_argument("--experiment", default="molpcba/tuned")
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="name the N kernels that take longest")
     parser.add_argument("--set", nargs="+", default=[], help="settings, as training.batch_size=512")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
@@ -71,6 +73,8 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> None:
     print(f"{experiment.name}, {count_parameters(one.network):,} parameters, {batch} graphs a step")
     print(f"{milliseconds / steps:.2f} ms/step, {trained / seconds:,.0f} graphs/s")
     print(f"epoch of {trained:,} graphs: {seconds:.2f} s; of all {TRAINING:,}: {seconds * TRAINING / trained:.1f} s")
+    if arguments.profile:
+        kernels(one.replay, arguments.profile)
     if device.type == "cuda":
         print(f"most memory: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
