@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import dgn
-from dgn.reports.runs import write_text
-from dgn.search.ablation import ablations, to_short_yaml
-from dgn.search.width import size
 from dgn.training.experiment import load_experiment
+from dgn.training.run_folder import write_text
+from dgn.tuning.ablation import ablations, to_short_yaml
+from dgn.tuning.width import size
 
 EXPERIMENTS = Path(dgn.__file__).parent / "experiments"
 

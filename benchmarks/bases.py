@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import dgn
-from dgn.data.benchmarks import load_benchmark
+from dgn.data.benchmark import load_benchmark
 from dgn.data.packed import PackedGraphs
 from dgn.nn import DGN
 from dgn.training.build import build_for_inputs, known_inputs

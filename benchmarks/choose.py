@@ -14,8 +14,8 @@ candidates and trains no choice.
 Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each (with folds, in a folder
 for each), ``NAME.yaml`` with the choice, and its runs ``NAME`` and ``NAME-ablation/no-directions`` (``with-directions``
 if it has none); what is there already is not trained again.
-Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``dgn results --collect OUT/NAME --name NAME`` a
-row of a table of its runs; a run of its own is named by its file alone.
+Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``python -m reproduce results --collect OUT/NAME
+--name NAME`` a row of a table of its runs; a run of its own is named by its file alone.
 """
 
 import argparse
@@ -30,13 +30,13 @@ from typing import Any
 
 import yaml
 
-from dgn.reports.runs import FinishedRun, finished_runs, write_text
-from dgn.reports.scores import summarize
-from dgn.search.ablation import ablations, to_short_yaml
-from dgn.search.width import fit_width
 from dgn.training.experiment import Experiment, load_experiment
+from dgn.training.inference import load_trained, predict_part
 from dgn.training.metrics import METRICS
-from dgn.training.trained import load_trained, predict_part
+from dgn.training.run_folder import FinishedRun, finished_runs, write_text
+from dgn.training.scores import summarize
+from dgn.tuning.ablation import ablations, to_short_yaml
+from dgn.tuning.width import fit_width
 
 
 def make_candidates(choices: dict[str, Any], only: list[str] | None) -> dict[str, Experiment]:

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dgn.data.molecules import parse_smiles
-from dgn.fitting.columns import Task
-from dgn.fitting.fit import FitOptions, fit_table
-from dgn.fitting.rows import TableData, read_table, take
-from dgn.fitting.split import PARTS, split_molecules
-from dgn.fitting.table import open_table
+from dgn.data.datasets.smiles import parse_smiles
+from dgn.molecules.columns import Task
+from dgn.molecules.fit import FitOptions, fit_table
+from dgn.molecules.rows import TableData, read_table, take
+from dgn.molecules.split import PARTS, split_molecules
+from dgn.molecules.table import open_table
 
 Array = NDArray[np.float64]
 Said = dict[str, Array]

@@ -33,15 +33,15 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE
 
 import dgn
+from dgn.data.datasets.pattern import generate_pattern
 from dgn.data.packed import PackedGraphs
-from dgn.data.pattern import generate_pattern
-from dgn.spectral.laplacian import adjacency, normalized
+from dgn.spectral.laplacians import adjacency, normalized
 
 Edges = tuple[torch.Tensor, int]
 Found = list[NDArray[np.float64]]
 K, COUNT, FEW = 4, 1000, 100
 # The function of that name hides the module.
-DIRECTIONS = importlib.import_module("dgn.spectral.directions")
+DIRECTIONS = importlib.import_module("dgn.spectral.potentials")
 
 
 def molecules() -> list[Edges]:

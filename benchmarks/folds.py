@@ -23,16 +23,16 @@ import yaml
 from contenders import read_prepared
 from molecules import PREPARED
 
-from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
-from dgn.data.parts import group, scaffold
-from dgn.data.structure import with_structure
-from dgn.fitting.defaults import default_experiment
-from dgn.fitting.members import make_benchmark
-from dgn.fitting.rows import Molecules, TableData, take
+from dgn.data.precompute.directions import add_directions
+from dgn.data.precompute.encodings import with_structure
+from dgn.data.splits import group, scaffold
+from dgn.molecules.defaults import default_experiment
+from dgn.molecules.members import make_benchmark
+from dgn.molecules.rows import Molecules, TableData, take
 from dgn.training.experiment import Experiment, read_experiment
-from dgn.training.loop import train
 from dgn.training.run import EpochReport
+from dgn.training.trainer import train
 
 TASK = "multi-label"
 SHARE, LARGEST = 0.2, 0.02  # of the molecules: those that validate, and scaffolds that never do

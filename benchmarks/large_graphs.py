@@ -19,9 +19,9 @@ from scipy.sparse.linalg import cg, lobpcg
 
 import dgn
 from dgn.graph.components import components
-from dgn.spectral import lobpcg as ours
-from dgn.spectral.laplacian import adjacency, normalized
-from dgn.spectral.sparse import solve_sparse
+from dgn.spectral.laplacians import adjacency, normalized
+from dgn.spectral.solvers import lobpcg as ours
+from dgn.spectral.solvers.shift_invert import solve_sparse
 from dgn.testing import collaboration, grid
 
 K = 6

@@ -9,9 +9,9 @@ bridged: such molecules are few, and far off.
 import argparse
 from pathlib import Path
 
-from dgn.structure import ring_counts
-from dgn.training.material import SPLITS
-from dgn.training.trained import load_trained, predict_part
+from dgn.encodings import ring_counts
+from dgn.training.inference import load_trained, predict_part
+from dgn.training.shared_data import SPLITS
 
 SIZES = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 

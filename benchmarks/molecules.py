@@ -36,12 +36,12 @@ import numpy as np
 import torch
 from contenders import CONTENDERS, Array, read_rows
 
-from dgn.fitting.columns import Target
-from dgn.fitting.rows import TableData, read_table, take
-from dgn.fitting.scores import mean_scores, score_classes, score_numbers
-from dgn.fitting.split import PARTS, Split, split_molecules
-from dgn.fitting.table import open_table
-from dgn.reports.runs import write_text
+from dgn.molecules.columns import Target
+from dgn.molecules.rows import TableData, read_table, take
+from dgn.molecules.scores import mean_scores, score_classes, score_numbers
+from dgn.molecules.split import PARTS, Split, split_molecules
+from dgn.molecules.table import open_table
+from dgn.training.run_folder import write_text
 
 PREPARED, ABOUT = "table.csv", "about.json"
 DRAWS = 200  # of molecules, to tell how sure a difference is

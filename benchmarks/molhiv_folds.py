@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dgn.data.benchmarks import load_benchmark
-from dgn.data.parts import group, scaffold
+from dgn.data.benchmark import load_benchmark
+from dgn.data.splits import group, scaffold
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from step_profile import kernels
 from training import member, time_epochs
 
-from dgn.data.benchmarks import ATOMS, BONDS, TASKS, Benchmark
-from dgn.data.directions import add_directions
+from dgn.data.benchmark import ATOMS, BONDS, TASKS, Benchmark
 from dgn.data.packed import PackedGraphs
+from dgn.data.precompute.directions import add_directions
 from dgn.training.build import count_parameters
 from dgn.training.experiment import load_experiment
-from dgn.training.material import prepare
+from dgn.training.shared_data import prepare
 
 TRAINING, SEED = 350_343, 41
 MEAN, SPREAD = 26.0, 6.0  # nodes of a molecule

@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dgn.compiled import compiled
 from dgn.data import load_benchmark
-from dgn.data.pattern import ACROSS, BLOCKS, INSIDE, LARGEST, SMALLEST, SPLIT, TO_PATTERN
-from dgn.data.progress import progress_bar
+from dgn.data.datasets.pattern import ACROSS, BLOCKS, INSIDE, LARGEST, SMALLEST, SPLIT, TO_PATTERN
+from dgn.data.precompute.progress import progress_bar
+from dgn.kernels.numba.jit import compiled
 from dgn.training.metrics import balanced_accuracy
 
 Array = NDArray[np.float64]

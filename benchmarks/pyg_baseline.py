@@ -18,10 +18,10 @@ from torch_geometric.utils import degree, scatter
 
 import dgn
 from dgn.data import PackedGraphs
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmark import Benchmark
 from dgn.training.build import Inputs
+from dgn.training.config import NetworkSettings
 from dgn.training.experiment import Experiment
-from dgn.training.settings import NetworkSettings
 
 POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
 DIRECTIONAL = re.compile(r"(av|dx)([1-9])(-signed)?")

@@ -14,13 +14,13 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from dgn.training.build import build_network
+from dgn.training.cuda_graphs import Replay
 from dgn.training.devices import make_fabric, matrix_precision
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.load import load_graphs
-from dgn.training.loop import own_stream, side_by_side
-from dgn.training.material import prepare
-from dgn.training.member import Member
-from dgn.training.replay import Replay
+from dgn.training.replica import Member
+from dgn.training.shared_data import prepare
+from dgn.training.trainer import own_stream, side_by_side
 
 REPEATS = 3
 

@@ -12,9 +12,9 @@ import time
 
 import torch
 
-from dgn.data.benchmarks import load_benchmark
-from dgn.data.pattern import generate_pattern
-from dgn.structure import Kinds, clique_counts, edge_affinities, return_probabilities, ring_counts
+from dgn.data.benchmark import load_benchmark
+from dgn.data.datasets.pattern import generate_pattern
+from dgn.encodings import Kinds, clique_counts, edge_affinities, return_probabilities, ring_counts
 
 SIZES = range(3, 9)
 

@@ -12,9 +12,9 @@ from statistics import fmean
 
 import torch
 
-from dgn.reports.runs import finished_runs
+from dgn.training.inference import load_trained, predict_part
 from dgn.training.objectives import make_objective
-from dgn.training.trained import load_trained, predict_part
+from dgn.training.run_folder import finished_runs
 
 
 def scores(folder: Path) -> list[float]:

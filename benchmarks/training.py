@@ -24,9 +24,9 @@ from training_pyg import time_pyg
 from training_score import score_time
 from training_turns import in_turns
 
-from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions
+from dgn.data.benchmark import Benchmark, load_benchmark, with_directions
 from dgn.training.experiment import load_experiment
-from dgn.training.material import prepare
+from dgn.training.shared_data import prepare
 
 RUNS = {
     "zinc": ("zinc/complex-e/mean-dx1", ["network.aggregators=[mean,dx1,max,min]", "network.hidden=45"]),

@@ -10,9 +10,9 @@ from torch import Tensor
 from training_ours import SEEDS, member, stream, wait
 from training_pyg import PyG, loader, order
 
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment
-from dgn.training.material import Material
+from dgn.training.shared_data import Material
 
 
 def losses(

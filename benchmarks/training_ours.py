@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmark import Benchmark
 from dgn.training.build import build_network
 from dgn.training.devices import make_fabric
 from dgn.training.experiment import Experiment
-from dgn.training.loop import side_by_side as train_side_by_side
-from dgn.training.material import Material
-from dgn.training.member import Member
+from dgn.training.replica import Member
+from dgn.training.shared_data import Material
+from dgn.training.trainer import side_by_side as train_side_by_side
 
 SEEDS = (41, 95, 12, 35)
 

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 from training_ours import SEEDS, wait
 
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment
-from dgn.training.material import Material
-from dgn.training.member import cut
+from dgn.training.replica import cut
+from dgn.training.shared_data import Material
 
 WARM = 10  # steps before the clock of PyG starts
 SHARED_MEMORY = 2 << 30  # what worker processes need to hand over batches

@@ -6,7 +6,7 @@ from typing import Any
 
 from dgn.training.experiment import load_experiment
 from dgn.training.load import load_graphs
-from dgn.training.loop import train
+from dgn.training.trainer import train
 
 TO_SCORE = {"zinc": "zinc/complex-e/mean-dx1", "molhiv": "molhiv/simple/mean-dx1"}
 

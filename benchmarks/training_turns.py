@@ -9,9 +9,9 @@ from pyg_baseline import make_baseline
 from training_ours import SEEDS, member
 from training_pyg import PyG, loader, order
 
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment
-from dgn.training.material import Material
+from dgn.training.shared_data import Material
 
 STEPS = 8  # of a turn
 

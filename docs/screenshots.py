@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dgn.drawing.page import write_page
-from dgn.drawing.picture import draw_picture
-from dgn.drawing.sources import read_scene
+from dgn.plot.page import write_page
+from dgn.plot.picture import draw_picture
+from dgn.plot.sources import read_scene
 
 FOLDER = Path(__file__).parent / "figures"
 ASPIRIN, CAFFEINE = "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"

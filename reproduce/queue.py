@@ -1,26 +1,20 @@
-"""Train the cells of the paper's tables that have no result yet, within a time limit.
+"""``python -m reproduce queue``: train whatever has no result yet, within a time limit."""
 
-    python -m reproduce.queue --data FOLDER --archive runs.tar.gz --minutes 9 --parallel 4 [--only zinc/plus ...]
-
-A cell is finished when every seed of its experiment has a result, either committed in ``results/`` on the present data
-or in the run folders below ``--runs``. The others are trained in the order of ``QUEUE``; a cell that is cut by the time
-limit resumes from its checkpoint. ``--archive`` receives all results, and the checkpoints of unfinished cells as long
-as they are small, each time one more seed finishes: unpack it in the repository and run ``dgn results --collect runs``.
-"""
-
-import argparse
 import signal
 import tarfile
 import threading
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from dgn.cli.datasets import is_finished
 from dgn.cli.display import make_console, say
-from dgn.cli.reproduce import run_cells
-from dgn.data.benchmarks import load_benchmark
-from dgn.reports.cells import choose
-from dgn.reports.results import read_results
+from dgn.data.benchmark import load_benchmark
 from dgn.training.experiment import Experiment, load_experiment
+from reproduce.cells import choose
+from reproduce.results import read_results
+from reproduce.run import run_cells
 
 QUEUE = (("table1", "zinc"), ("table2", "zinc"), ("plus", "zinc"), ("table2", "molpcba"), ("table1", "molpcba"))
 RESULTS = Path("results")
@@ -28,25 +22,34 @@ LARGEST_CHECKPOINT = 2**22  # bytes: larger ones stay on the machine
 EVERY = 15.0  # seconds between two looks for new results
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, help="folder with the graphs of all datasets")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
-    parser.add_argument("--archive", type=Path, help="file for results and small checkpoints")
-    parser.add_argument("--minutes", type=float, help="stop after this time; the next call resumes")
-    parser.add_argument("--parallel", type=int, default=1, help="cells at once, each in a process of its own")
-    parser.add_argument("--only", nargs="+", default=[], help="beginnings of experiment names")
-    parser.add_argument("--set", nargs="+", default=[], help="settings, as training.precision=bf16-mixed")
-    parser.add_argument("--device", default="auto")
-    asked = parser.parse_args()
+def command(
+    data: Annotated[str, typer.Option(help="Folder with the graphs of all datasets.")],
+    runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    archive: Annotated[Path | None, typer.Option(help="File that receives results and small checkpoints.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this time; the next call resumes.")] = None,
+    parallel: Annotated[int, typer.Option(help="Cells at once, each in a process of its own.", min=1)] = 1,
+    only: Annotated[str, typer.Option(help="Beginnings of experiment names, with commas between.")] = "",
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of every cell.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
+) -> None:
+    """Train the cells without a result for every seed, in the order of the queue, until the time is up.
+
+    A result counts if it is committed in results/ for the present data, or lies in the folder of runs. A cell that is
+    cut resumes from its checkpoint. The archive is brought up to date each time a seed finishes: unpack it in the
+    checkout, then run python -m reproduce results --collect runs.
+    """
     console = make_console()
-    cells = unfinished(asked.data, asked.runs, asked.only, asked.set)
+    cells = unfinished(data, runs, [each for each in only.split(",") if each], change or [])
     say(console, f"unfinished: {', '.join(cell.name for cell in cells) or 'none'}")
-    if asked.minutes is not None:
+    if minutes is not None:
         signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C: checkpoints are kept
-        signal.setitimer(signal.ITIMER_REAL, 60 * asked.minutes)
-    with Archive(asked.runs, asked.archive):
-        run_cells(console, cells, asked.runs, asked.device, curves=False, parallel=min(asked.parallel, len(cells) or 1))
+        signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+    with Archive(runs, archive):
+        code = run_cells(console, cells, runs, device, curves=False, parallel=min(parallel, len(cells) or 1))
+    if code:
+        raise typer.Exit(code)
 
 
 def unfinished(data: str, runs: Path, only: list[str], changes: list[str]) -> list[Experiment]:
@@ -104,7 +107,3 @@ class Archive:
             for path in files:
                 archive.add(path)
         partial.replace(self.file)
-
-
-if __name__ == "__main__":
-    main()

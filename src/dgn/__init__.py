@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         rotate,
         row_norm,
     )
-    from dgn.fitting.estimators import DGNClassifier, DGNRegressor
     from dgn.graph import Graph, as_graph
+    from dgn.molecules.estimators import DGNClassifier, DGNRegressor
     from dgn.operators import Operator, Walks, derivative, group_derivative, group_smoothing, smoothing, walks
     from dgn.spectral import (
         Directions,
@@ -84,11 +84,11 @@ __all__ = [
 ]
 
 _PACKAGES = (
-    *("aggregation", "data", "fields", "fitting", "graph"),
-    *("nn", "operators", "spectral", "structure", "testing", "transforms"),
+    *("aggregation", "data", "encodings", "fields", "graph", "molecules"),
+    *("nn", "operators", "spectral", "testing", "transforms"),
 )
 # Whose names are importable from here.
-_HOMES = ("aggregation", "fields", "graph", "operators", "spectral", "fitting.estimators")
+_HOMES = ("aggregation", "fields", "graph", "operators", "spectral", "molecules.estimators")
 
 
 def __getattr__(name: str) -> object:

@@ -13,8 +13,10 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from dgn.aggregation import gpu_backward, gpu_forward, make_plan
-from dgn.graph.sums import sum_kinds, sum_segments
+from dgn.aggregation import make_plan
+from dgn.kernels.triton import aggregate_backward as gpu_backward
+from dgn.kernels.triton import aggregate_forward as gpu_forward
+from dgn.kernels.triton.segment_sum import sum_kinds, sum_segments
 
 NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", "dx2"]
 POINTERS = {

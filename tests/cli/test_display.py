@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from dgn.cli.display import Display, make_console, print_table
-from dgn.reports.tables import Table
 from dgn.training.run import EpochReport
+from dgn.training.tables import Table
 
 
 def report(epoch: int, seed: int = 41, epochs: int = 100) -> EpochReport:

@@ -10,13 +10,13 @@ import torch
 from typer.testing import Result
 
 from dgn.data import PackedGraphs, add_directions
-from dgn.data.molecules import pack_smiles
-from dgn.fitting.columns import Target
-from dgn.fitting.ensemble import Ensemble
+from dgn.data.datasets.smiles import pack_smiles
+from dgn.molecules.columns import Target
+from dgn.molecules.ensemble import Ensemble
 from dgn.nn import ATOM_SIZES, BOND_SIZES
 from dgn.training.build import Inputs, build_for_inputs
+from dgn.training.config import DataSettings, NetworkSettings
 from dgn.training.experiment import Experiment
-from dgn.training.settings import DataSettings, NetworkSettings
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 
@@ -81,9 +81,9 @@ def test_a_model_is_explained_in_its_units(
         task=task, targets=(Target("x"), Target("y")), experiment=experiment, scale=torch.tensor([1.0, 10.0]),
         center=torch.tensor([0.0, 5.0]), ensemble=ensemble,
     )  # fmt: skip
-    monkeypatch.setattr("dgn.fitting.model.load_model", lambda *_: model)
+    monkeypatch.setattr("dgn.molecules.model_io.load_model", lambda *_: model)
     drawn: list[Any] = []
-    monkeypatch.setattr("dgn.drawing.highlight.draw_attribution", lambda *given: drawn.append(given))
+    monkeypatch.setattr("dgn.plot.highlight.draw_attribution", lambda *given: drawn.append(given))
     result = dgn("draw", "CCO", "--model", "folder", "--target", "y", "--out", "why.svg")
     assert result.exit_code == 0, result.output
     smiles, shares, path, told = drawn[0]

@@ -170,7 +170,7 @@ def test_without_rdkit_the_command_to_install_it_is_named(dgn: Any, monkeypatch:
     monkeypatch.setitem(sys.modules, "rdkit", None)
     failed = dgn("fit", table)
     assert failed.exit_code == 1
-    assert "pip install rdkit" in failed.output
+    assert "pip install 'dgn[molecules]'" in failed.output
 
 
 def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_fit_whose_folder_cannot_be_written_is_not_lost(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dgn.fitting import folder
+    from dgn.molecules import folder
 
     def fail(*_: Any) -> str:
         raise OSError("no space left")

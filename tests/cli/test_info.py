@@ -19,7 +19,7 @@ def test_an_experiment_is_described_without_its_data(dgn: Any, monkeypatch: pyte
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the data were asked for")
 
-    monkeypatch.setattr("dgn.data.benchmarks.load_benchmark", refuse)
+    monkeypatch.setattr("dgn.data.benchmark.load_benchmark", refuse)
     shown = dgn("info", "zinc/tuned-no-edges").output
     for part in ("94,995", "0.219 ± 0.010", "network.towers, network.hidden", "5 towers", "mean, min, max, dx1"):
         assert part in shown

@@ -28,7 +28,7 @@ def test_the_policy_is_set_before_pytorch_is_loaded() -> None:
 
 def test_python_m_dgn_is_the_command_line() -> None:
     done = subprocess.run([sys.executable, "-m", "dgn", "--help"], capture_output=True, text=True, check=True)
-    assert "reproduce" in done.stdout
+    assert "directions" in done.stdout
 
 
 def test_help_says_where_to_begin_and_breaks_lines_by_the_terminal(dgn: Any) -> None:

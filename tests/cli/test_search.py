@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dgn.search.space import Range, load_space
 from dgn.training.experiment import load_experiment
 from dgn.training.run import EpochReport, RunResult
+from dgn.tuning.space import Range, load_space
 
 pytest.importorskip("optuna", reason="searches need optuna")
 SPACE = "settings:\n  network.aggregators: [[mean], [mean, dx1-signed, dx2-signed]]\n"
@@ -105,7 +105,7 @@ def test_whatever_goes_wrong_in_a_trial_is_told_and_the_others_go_on(
             raise KeyError("a kernel does not compile")
         return pretended(experiment, *given, **named)
 
-    monkeypatch.setattr("dgn.training.loop.train", train)
+    monkeypatch.setattr("dgn.training.trainer.train", train)
     done = search()
     assert done.exit_code == 0, done.output
     assert "trial 0: KeyError: 'a kernel does not compile'" in done.stderr
@@ -120,11 +120,11 @@ def test_what_every_trial_lacks_ends_the_search(
     def train(*_: Any, **__: Any) -> Any:
         raise problem
 
-    monkeypatch.setattr("dgn.training.loop.train", train)
+    monkeypatch.setattr("dgn.training.trainer.train", train)
     done = search()
     assert done.exit_code == 1
     assert str(problem) in done.stderr
-    monkeypatch.setattr("dgn.training.loop.train", pretended)
+    monkeypatch.setattr("dgn.training.trainer.train", pretended)
     assert search().exit_code == 0
     assert [name for name, _ in pretended.calls] == ["digits/mean/trial-0", "digits/mean/trial-1"]
 
@@ -164,4 +164,4 @@ def test_without_optuna_it_says_what_to_install(search: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "optuna", None)
     refused = search()
     assert refused.exit_code == 1
-    assert "search: expected optuna, got no such package; install it with pip install optuna" in refused.stderr
+    assert "search: expected the package optuna, got none of that name; install the extra 'search'" in refused.stderr

@@ -64,8 +64,8 @@ def test_a_network_takes_what_a_convolution_takes(kind):
 
 def test_a_graph_is_sorted_once(monkeypatch):
     calls = []
-    group = dgn.graph.layout._group
-    monkeypatch.setattr(dgn.graph.layout, "_group", lambda *arguments: calls.append(1) or group(*arguments))
+    group = dgn.graph.graph._group
+    monkeypatch.setattr(dgn.graph.graph, "_group", lambda *arguments: calls.append(1) or group(*arguments))
     graph, field = dgn.as_graph(EDGES, N), random(E, 1, seed=1)
     layer = conv(backend="reference")
     first = layer(random(N, 4), graph, field)

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 import dgn
 from dgn.nn import DGN, DGNConv, DGNLayer
-from dgn.nn.feed_forward import FeedForward
+from dgn.nn.blocks.feed_forward import FeedForward
 from dgn.nn.norm import BatchNorm
 from dgn.nn.pre_norm import normalize
 from dgn.testing import grid, random_graph

@@ -11,10 +11,10 @@ import torch
 
 import dgn
 from dgn import Directions, Graph
-from dgn.spectral.sparse import solve_sparse
+from dgn.spectral.solvers.shift_invert import solve_sparse
 from dgn.testing import assert_same_eigenspace
 
-module = import_module("dgn.spectral.directions")  # the package exports a function of this name
+module = import_module("dgn.spectral.potentials")
 every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym"])
 
 SMALL = [
@@ -35,7 +35,7 @@ SMALL = [
 def sparse_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """Counts the calls of the sparse solver."""
     calls = Mock(side_effect=solve_sparse)
-    monkeypatch.setattr("dgn.spectral.large.solve_sparse", calls)
+    monkeypatch.setattr("dgn.spectral.solvers.large.solve_sparse", calls)
     return calls
 
 
@@ -237,7 +237,7 @@ def test_a_residual_that_is_too_large_is_refused(
     build: Callable[[str], Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"ACCURACY": 1e-30, "ROUNDING": 1e-30, "LARGEST_FALLBACK": 0, "RESTARTS": 3}.items():
-        monkeypatch.setattr(f"dgn.spectral.sparse.{name}", value)
+        monkeypatch.setattr(f"dgn.spectral.solvers.shift_invert.{name}", value)
     with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* ask for fewer"):
         dgn.directions(build("path 400"))
 
@@ -245,7 +245,7 @@ def test_a_residual_that_is_too_large_is_refused(
 def test_a_component_that_falls_apart_is_refused_by_the_fallback(
     build: Callable[[str], Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dgn.spectral.sparse.RESTARTS", 0)
+    monkeypatch.setattr("dgn.spectral.solvers.shift_invert.RESTARTS", 0)
     graph = build("path 400")
     weight = torch.ones(graph.num_edges, dtype=torch.float64)
     weight[graph.edge_index.sum(dim=0) == 401] = 1e-20

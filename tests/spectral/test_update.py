@@ -11,11 +11,11 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 import dgn
 from dgn import Directions, Graph
-from dgn.spectral import large, lobpcg
+from dgn.spectral.solvers import large, lobpcg
 from dgn.testing import collaboration
 
 Build = Callable[[str], Graph]
-directions_module = import_module("dgn.spectral.directions")
+directions_module = import_module("dgn.spectral.potentials")
 every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym"])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from dgn.data import PackedGraphs, add_directions
-from dgn.data.benchmarks import Benchmark
+from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.run import EpochReport
 
@@ -84,7 +84,7 @@ def make_experiment(**sections: dict) -> Experiment:
 
 def main() -> None:
     """Train as JSON in the first argument says; say each epoch, and wait as many seconds as the second one says."""
-    from dgn.training.loop import train
+    from dgn.training.trainer import train
 
     def tell(report: EpochReport) -> None:
         print(f"epoch {report.epoch}", flush=True)  # noqa: T201

@@ -9,14 +9,14 @@ from torch_geometric.data import Batch
 
 from dgn.aggregation import average_log_degree
 from dgn.data import PackedGraphs
-from dgn.data.batches import Room
-from dgn.data.directions import add_directions
-from dgn.data.store import Store
+from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.static_batch import Room
+from dgn.data.precompute.directions import add_directions
 from dgn.training.build import Inputs, build_for_inputs
+from dgn.training.config import NetworkSettings
 from dgn.training.evaluate import predict, target_of
-from dgn.training.member import cut
 from dgn.training.objectives import make_objective
-from dgn.training.settings import NetworkSettings
+from dgn.training.replica import cut
 
 BASELINE = Path(__file__).parents[2] / "benchmarks" / "pyg_baseline.py"
 if not BASELINE.exists():

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from dgn.aggregation import make_plan
-from dgn.data.coordinates import add_coordinates
-from dgn.data.store import Store
-from dgn.data.structure import with_structure
-from dgn.data.structure_field import with_structure_field
+from dgn.data.datasets.coordinates import add_coordinates
+from dgn.data.loader.device_dataset import Store
+from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.structure_field import with_structure_field
 from dgn.training.augment import augment, changes_field, is_active, mirrors_alone
-from dgn.training.material import prepare
-from dgn.training.mirror import mirror_weights
-from dgn.training.settings import AugmentationSettings
+from dgn.training.config import AugmentationSettings
+from dgn.training.shared_data import prepare
+from dgn.training.tta import mirror_weights
 from tests.training.small import make_benchmark, make_experiment, molecules
 
 AS_IT_IS = SimpleNamespace(compute_weights=lambda field, *_: field)  # shows the field itself

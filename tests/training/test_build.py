@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from dgn.data import PackedGraphs
-from dgn.data.benchmarks import load_benchmark
+from dgn.data.benchmark import load_benchmark
 from dgn.nn import CategoryEncoder
 from dgn.training.build import Inputs, build_for_inputs, build_network, count_parameters, inputs_for, known_inputs
+from dgn.training.config import NetworkSettings
 from dgn.training.experiment import experiment_names, load_experiment
-from dgn.training.settings import NetworkSettings
 
 #: Networks that the paper itself made larger or smaller than its budget of 100,000.
 OTHER_BUDGET = {"zinc/simple/mean", "pattern/simple/mean", "pattern/complex/mean"}
@@ -21,7 +21,7 @@ OTHER_BUDGET |= {"molhiv/simple/mean-dx1-av1"}
 OTHER_BUDGET |= {"cifar10/tuned-no-edges"}  # whose width is not the paper's, but found by a search
 
 
-# Those beyond the paper have budgets of their own: tests/search/test_ablation.py.
+# Those beyond the paper have budgets of their own: tests/tuning/test_ablation.py.
 @pytest.mark.parametrize("name", [name for name in experiment_names() if "/plus" not in name])
 def test_every_shipped_experiment_builds_with_its_number_of_parameters(name: str) -> None:
     experiment = load_experiment(name)

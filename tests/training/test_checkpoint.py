@@ -44,7 +44,7 @@ def test_an_older_one_is_replaced_in_one_piece(path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dgn.data.files.save_file", fail)
+    monkeypatch.setattr("dgn.data.io.files.save_file", fail)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(path, {"model.weight": torch.zeros(1)}, {})
     assert load_checkpoint(path)[1] == STATE

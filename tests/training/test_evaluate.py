@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from dgn.aggregation import average_log_degree
-from dgn.data.batches import Room
-from dgn.data.store import Store
+from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.static_batch import Room
 from dgn.training.build import build_network
 from dgn.training.evaluate import Split, predict, target_of
-from dgn.training.material import prepare
 from dgn.training.objectives import make_objective
+from dgn.training.shared_data import prepare
 from tests.training.small import make_benchmark, make_experiment
 
 NONE = -1

@@ -7,14 +7,14 @@ import pytest
 import yaml
 
 import dgn
-from dgn.training.experiment import Experiment, experiment_names, load_experiment, read_experiment
-from dgn.training.settings import (
+from dgn.training.config import (
     AugmentationSettings,
     DataSettings,
     NetworkSettings,
     Published,
     TrainingSettings,
 )
+from dgn.training.experiment import Experiment, experiment_names, load_experiment, read_experiment
 
 KINDS = ("simple", "complex", "complex-e")  # of table 1
 OURS = ("muv", "tox21")  # not in the paper

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from dgn.training.config import TrainingSettings
 from dgn.training.schedule import Schedule, cosine
-from dgn.training.settings import TrainingSettings
 
 
 def rates(settings, watched):

@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from dgn.data.affinities import with_affinities
-from dgn.data.structure import with_structure
-from dgn.data.structure_field import with_structure_field
+from dgn.data.precompute.affinities import with_affinities
+from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.structure_field import with_structure_field
 from dgn.nn import KindEncoder, ScaledLinear
 from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
+from dgn.training.config import DataSettings, NetworkSettings
 from dgn.training.evaluate import predict
 from dgn.training.experiment import load_experiment, read_experiment
-from dgn.training.loop import train
-from dgn.training.material import prepare
-from dgn.training.settings import DataSettings, NetworkSettings
+from dgn.training.shared_data import prepare
+from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment
 
 DATA = {"random_walk": 4, "rings": [3, 4, 5, 6]}

@@ -1,6 +1,6 @@
 """Aggregation: names become a plan, a plan is run in one pass by one of three kernels."""
 
-from dgn.aggregation.aggregate import BACKENDS, Backend, aggregate
+from dgn.aggregation.dispatch import BACKENDS, Backend, aggregate
 from dgn.aggregation.messages import Messages
 from dgn.aggregation.plan import Plan, Weights, make_plan
 from dgn.aggregation.scalers import SCALERS, average_log_degree, degree_scalers

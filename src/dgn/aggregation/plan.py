@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,24 +15,9 @@ from dgn.fields import backward_field, forward_field
 from dgn.fields.calculus import power_norm
 from dgn.fields.shaping import hardened
 from dgn.graph import Graph
+from dgn.kernels.aggregation import Code
 from dgn.operators.groups import check_group, group_field
 from dgn.operators.weights import derivative_weights, smoothing_weights
-
-
-class Code(IntEnum):
-    """What one output of a kernel is. A directional sum is followed by the column of its weights."""
-
-    SUM = 0
-    MEAN = 1
-    MAX = 2
-    MIN = 3
-    VAR = 4
-    STD = 5
-    SIGNED = 6
-    ABSOLUTE = 7
-
-
-SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its gradient are 0
 
 
 class Weights(NamedTuple):

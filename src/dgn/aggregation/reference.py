@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation.messages import Messages
-from dgn.aggregation.plan import SMALLEST_VARIANCE, Code, Plan, Weights
+from dgn.aggregation.plan import Plan, Weights
 from dgn.graph import Graph, take_rows
+from dgn.kernels.aggregation import SMALLEST_VARIANCE, Code
 
 
 def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> Tensor:
-    """Aggregate by building every message: ``[N, A, C]``. See :func:`dgn.aggregation.aggregate`."""
+    """Aggregate by building every message: ``[N, A, C]``. See :func:`dgn.aggregation.dispatch`."""
     m = messages.build(graph)
     target = take_rows(graph.target, graph.by_target.order)
     degree = graph.in_degree.clamp(min=1).to(m.dtype)[:, None]

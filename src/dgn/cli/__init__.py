@@ -16,7 +16,7 @@ import typer
 from dgn.cli.errors import Verbs
 
 # In the order of the help.
-VERBS = ("fit", "predict", "draw", "train", "info", "reproduce", "search", "results", "directions")
+VERBS = ("fit", "predict", "draw", "train", "info", "search", "directions")
 HELP = """Directional graph networks.
 
 With a table of molecules: dgn fit TABLE, then dgn predict. Without data: dgn train, which learns handwritten digits. A

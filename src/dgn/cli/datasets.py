@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dgn.data.benchmarks import Benchmark
+    from dgn.data.benchmark import Benchmark
+    from dgn.training.config import DataSettings
     from dgn.training.experiment import Experiment
-    from dgn.training.settings import DataSettings
 
 
 class Graphs:
@@ -92,6 +92,6 @@ class Datasets:
 
 def is_finished(experiment: "Experiment", out: Path) -> bool:
     """Whether all seeds of a cell have their results."""
-    from dgn.reports.runs import finished_runs
+    from dgn.training.run_folder import finished_runs
 
     return set(experiment.training.seeds) <= set(finished_runs(out / experiment.name))

@@ -12,8 +12,8 @@ from dgn.cli.display import make_console
 from dgn.cli.errors import say_error
 
 if TYPE_CHECKING:
-    from dgn.data.summary import Summary
-    from dgn.spectral.laplacian import Normalization
+    from dgn.data.precompute.summary import Summary
+    from dgn.spectral.laplacians import Normalization
 
 SHOWN = 10  # failures that are printed
 
@@ -67,8 +67,8 @@ def command(
 
     Graphs that cannot be solved are named at the end and make the exit code 1; the others are written.
     """
-    from dgn.data.directions import Options
-    from dgn.data.sources import directions_of_file
+    from dgn.data.io.sources import directions_of_file
+    from dgn.data.precompute.directions import Options
 
     folder = None if no_cache else cache or default_cache()
     options = Options(folder, workers, "ray" if engine is Engine.ray else "local", address)

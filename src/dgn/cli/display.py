@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from dgn.reports.tables import Table as TextTable
     from dgn.training.run import EpochReport
+    from dgn.training.tables import Table as TextTable
 
 REFRESH = 0.1  # seconds between redraws: drawing must not slow training down
 WIDE = 10_000  # columns where there is no terminal: what reads a pipe or a file wants whole names

@@ -9,8 +9,8 @@ from dgn.cli.directions import Laplacian
 from dgn.cli.display import make_console, say
 
 if TYPE_CHECKING:
-    from dgn.drawing.scene import Scene
-    from dgn.spectral.laplacian import Normalization
+    from dgn.plot.scene import Scene
+    from dgn.spectral.laplacians import Normalization
 
 
 def command(
@@ -50,9 +50,9 @@ def command(
 
     For example: dgn draw "CC(=O)O" --out acid.svg --html acid.html
     """
-    from dgn.drawing.page import check_page, write_page
-    from dgn.drawing.picture import draw_picture
-    from dgn.drawing.sources import read_scene
+    from dgn.plot.page import check_page, write_page
+    from dgn.plot.picture import draw_picture
+    from dgn.plot.sources import read_scene
 
     _check(given, out, html, model, target)
     kind = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
@@ -71,7 +71,7 @@ def command(
 
 def _check(given: list[str], out: Path | None, html: Path | None, model: Path | None, target: str | None) -> None:
     """Refuse wishes that do not go together."""
-    from dgn.drawing.picture import check_picture
+    from dgn.plot.picture import check_picture
 
     if out is None and html is None:
         raise ValueError("out: expected --out picture.svg, --html page.html or both, got neither; name a file")
@@ -87,11 +87,11 @@ def _check(given: list[str], out: Path | None, html: Path | None, model: Path | 
 
 def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> None:
     """Draw what the prediction of a fitted ensemble rests on: numbers in their units, classes as log-odds."""
-    from dgn.drawing.attribution import attribute, average
-    from dgn.drawing.highlight import draw_attribution
-    from dgn.fitting.featurize import featurize
-    from dgn.fitting.model import load_model
     from dgn.graph.checks import check_option
+    from dgn.molecules.featurize import featurize
+    from dgn.molecules.model_io import load_model
+    from dgn.plot.attribution import attribute, average
+    from dgn.plot.highlight import draw_attribution
 
     if not scene.atoms:
         raise ValueError(f"model: expected the SMILES of a molecule beside it, got {scene.name}; write the SMILES")

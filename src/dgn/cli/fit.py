@@ -8,13 +8,13 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, make_console, print_table, say
-from dgn.cli.running import hear_sigterm, stopped
+from dgn.cli.run_seeds import hear_sigterm, stopped
 
 if TYPE_CHECKING:
-    from dgn.fitting.fit import FitOptions, Fitted
-    from dgn.fitting.rows import TableData
-    from dgn.fitting.split import Split
-    from dgn.fitting.table import Table
+    from dgn.molecules.fit import FitOptions, Fitted
+    from dgn.molecules.rows import TableData
+    from dgn.molecules.split import Split
+    from dgn.molecules.table import Table
 
 
 def command(
@@ -66,9 +66,9 @@ def command(
 
     For example: dgn fit molecules.csv --target solubility
     """
-    from dgn.fitting.fit import FitOptions
-    from dgn.fitting.folder import check_free, write_folder
-    from dgn.fitting.table import open_table
+    from dgn.molecules.fit import FitOptions
+    from dgn.molecules.folder import check_free, write_folder
+    from dgn.molecules.table import open_table
 
     hear_sigterm()
     console, options = make_console(), FitOptions(members, epochs, seed, device, search)
@@ -85,8 +85,8 @@ def command(
 
 def train(console: Console, data: "TableData", parts: "Split", options: "FitOptions", out: Path) -> "Fitted":
     """Fit with a display; what was stopped can go on later."""
-    from dgn.fitting.fit import fit_table
-    from dgn.fitting.folder import TRAINING
+    from dgn.molecules.fit import fit_table
+    from dgn.molecules.folder import TRAINING
 
     display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
     try:
@@ -98,9 +98,9 @@ def train(console: Console, data: "TableData", parts: "Split", options: "FitOpti
 
 def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:
     """Refuse at once what would be refused after the table was read."""
-    from dgn.fitting.columns import TASKS
-    from dgn.fitting.split import check_share
     from dgn.graph.checks import check_option, check_package
+    from dgn.molecules.columns import TASKS
+    from dgn.molecules.split import check_share
     from dgn.training.devices import choose_device
 
     if task is not None:
@@ -121,8 +121,8 @@ def read_parts(
     test: float | None,
 ) -> "tuple[TableData, Split, str | None]":
     """The molecules of a table, their parts, and the column that says these, if one does."""
-    from dgn.fitting.rows import read_table
-    from dgn.fitting.split import leave_untaught, split_molecules
+    from dgn.molecules.rows import read_table
+    from dgn.molecules.split import leave_untaught, split_molecules
 
     column, unused = split_column(table, split, "val" if test == 0 else "test")
     data = read_table(table, smiles, targets, task, column)
@@ -137,8 +137,8 @@ def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | 
     It is the one named, or one called so in which train and the part ``needed`` stand. Rows that cannot be used do not
     count here: a word that is missing or wrong is refused later, where the row is one to learn from.
     """
-    from dgn.fitting.split import PARTS, SPLIT_NAMES, WORDS
     from dgn.graph.checks import check_option
+    from dgn.molecules.split import PARTS, SPLIT_NAMES, WORDS
 
     if split in ("scaffold", "random"):
         return None, ()
@@ -181,7 +181,7 @@ def say_data(console: Console, data: "TableData", parts: "Split", column: str | 
 
 def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
     """Scores on the molecules held out, and where everything is."""
-    from dgn.fitting.card import interval_words, score_table, scored_words
+    from dgn.molecules.model_card import interval_words, score_table, scored_words
 
     model = fitted.model
     others = sorted(path.name for path in out.iterdir() if path.is_file() and path.name != "README.md")

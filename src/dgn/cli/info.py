@@ -8,8 +8,8 @@ from dgn.cli.display import make_console, print_table, say
 
 if TYPE_CHECKING:
     from dgn.nn import DGN, Branches
-    from dgn.reports.tables import Table
     from dgn.training.experiment import Experiment
+    from dgn.training.tables import Table
 
 UNKNOWN = 1.0  # stands for the delta of scalers, which the training graphs decide
 
@@ -41,9 +41,9 @@ def command(
 
 def list_experiments() -> "Table":
     """All experiments that come with the package, with the paper's scores."""
-    from dgn.reports.scores import main_metric, published_score
-    from dgn.reports.tables import Table
     from dgn.training.experiment import experiment_names, load_experiment
+    from dgn.training.scores import main_metric, published_score
+    from dgn.training.tables import Table
 
     known = [load_experiment(name) for name in experiment_names()]
     rows = tuple((each.name, main_metric(each), published_score(each)) for each in known)
@@ -52,9 +52,9 @@ def list_experiments() -> "Table":
 
 def describe(experiment: "Experiment") -> "Table":
     """What an experiment is, in two columns."""
-    from dgn.reports.scores import main_metric, published_score
-    from dgn.reports.tables import Table
     from dgn.training.build import count_parameters
+    from dgn.training.scores import main_metric, published_score
+    from dgn.training.tables import Table
 
     network, training, published = experiment.network, experiment.training, experiment.published
     count = f"{count_parameters(_network(experiment)):,}"
@@ -81,7 +81,7 @@ def describe(experiment: "Experiment") -> "Table":
 
 
 def _data(experiment: "Experiment") -> str:
-    from dgn.data.benchmarks import TASKS, load_benchmark
+    from dgn.data.benchmark import TASKS, load_benchmark
 
     data, directions = experiment.data, experiment.num_directions
     task = load_benchmark("own", data.path) if data.dataset == "own" else TASKS[data.dataset]

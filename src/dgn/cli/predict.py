@@ -39,11 +39,11 @@ def command(
 
     For example: dgn predict molecules-model new.csv --out predictions.csv
     """
-    from dgn.data.progress import progress_bar
-    from dgn.fitting.conformal import too_few
-    from dgn.fitting.model import load_model
-    from dgn.fitting.predict import PredictOptions, check_output, predict_table
-    from dgn.fitting.table import open_table
+    from dgn.data.precompute.progress import progress_bar
+    from dgn.molecules.conformal import too_few
+    from dgn.molecules.model_io import load_model
+    from dgn.molecules.predict import PredictOptions, check_output, predict_table
+    from dgn.molecules.table import open_table
     from dgn.training.devices import choose_device
 
     options = PredictOptions(smiles, interval, workers or 0)

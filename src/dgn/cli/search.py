@@ -7,12 +7,12 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import make_console, print_table, say
-from dgn.cli.running import hear_sigterm, read_seeds
-from dgn.cli.trials import as_text, run_at_once, run_in_turn
+from dgn.cli.run_seeds import hear_sigterm, read_seeds
+from dgn.cli.search_runner import as_text, run_at_once, run_in_turn
 
 if TYPE_CHECKING:
-    from dgn.reports.tables import Table
-    from dgn.search.study import Search, Trial
+    from dgn.training.tables import Table
+    from dgn.tuning.study import Search, Trial
 
 SHOWN = 10  # trials in the table
 EXAMPLE = """give --space space.yaml, a file such as
@@ -54,9 +54,9 @@ def command(
 
     Each trial is an ordinary run in a folder of its own. Test scores are neither looked at nor shown.
     """
-    from dgn.search.space import load_space, space_names
-    from dgn.search.study import Search
     from dgn.training.experiment import load_experiment
+    from dgn.tuning.space import load_space, space_names
+    from dgn.tuning.study import Search
 
     hear_sigterm()
     base = load_experiment(experiment, [*(change or ()), *([] if data is None else [f"data.path={data}"])])
@@ -90,9 +90,9 @@ def run_search(
 
 def trials_table(search: "Search", trials: "list[Trial]") -> "Table":
     """The best trials: validation scores, sizes, times, and what was searched."""
-    from dgn.reports.runs import finished_runs
-    from dgn.reports.scores import summarize
-    from dgn.reports.tables import Table
+    from dgn.training.run_folder import finished_runs
+    from dgn.training.scores import summarize
+    from dgn.training.tables import Table
 
     rows = []
     for trial in trials:

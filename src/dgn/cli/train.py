@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dgn.cli.datasets import Graphs
 from dgn.cli.display import make_console, print_table, say
-from dgn.cli.running import hear_sigterm, read_seeds, report_seeds, run_seeds
+from dgn.cli.run_seeds import hear_sigterm, read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
     from dgn.training.experiment import Experiment
@@ -73,11 +73,11 @@ def train_one(console: Console, experiment: "Experiment", out: Path, device: str
 
 def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path, device: str) -> None:
     """Train the variants of the embedded default; end with a table, the curves and a picture."""
-    from dgn.data.benchmarks import load_benchmark
-    from dgn.reports.curves import draw_curves
-    from dgn.reports.digits import draw_digits
-    from dgn.reports.runs import read_history, write_text
-    from dgn.reports.tables import comparison_table
+    from dgn.data.benchmark import load_benchmark
+    from dgn.plot.curves import draw_curves
+    from dgn.plot.digits import draw_digits
+    from dgn.training.run_folder import read_history, write_text
+    from dgn.training.tables import comparison_table
 
     load = Graphs()
     groups, histories = {}, {}

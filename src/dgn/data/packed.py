@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dgn.data.files import digest, read_numpy, read_tensors, write_numpy, write_tensors
-from dgn.data.pyg import tables
+from dgn.data.io.files import digest, read_numpy, read_tensors, write_numpy, write_tensors
+from dgn.data.io.pyg import tables
 from dgn.graph import Graph, as_graph
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class PackedGraphs:
         """Map a file that :meth:`save` wrote into memory; ``check`` compares its checksum first.
 
         Arrays packed by NumPy are read too: an ``.npz`` with ``node_ptr``, ``edge_ptr`` and a local ``edge_index``
-        (:func:`dgn.data.files.read_numpy`).
+        (:func:`dgn.data.io.files.read_numpy`).
         """
         path = Path(path)
         if not path.exists():

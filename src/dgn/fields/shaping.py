@@ -8,7 +8,7 @@ from torch import Tensor
 from dgn.fields.normalization import divide, significant
 from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_rows
-from dgn.graph.layout import largest_by
+from dgn.graph.graph import largest_by
 
 
 def forward_field(field: Tensor) -> Tensor:

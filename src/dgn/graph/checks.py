@@ -3,6 +3,7 @@
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
@@ -63,16 +64,40 @@ def check_table_rows(subject: str, row: Tensor, rows: int) -> None:
         )
 
 
+#: The optional packages of each extra in pyproject.toml, by the names under which they are imported.
+EXTRAS = {
+    "train": ("lightning", "matplotlib", "rich", "sklearn", "torchmetrics", "typer", "yaml"),
+    "cpu": ("numba", "threadpoolctl"),
+    "molecules": ("rdkit",),
+    "tables": ("pyarrow",),
+    "search": ("optuna",),
+    "ray": ("ray",),
+}
+
+
 def check_package(subject: str, package: str) -> None:
-    """Refuse to go on without an optional package, and say how to install it."""
+    """Refuse to go on without an optional package, and name the extra that brings it."""
     if sys.modules.get(package) is not None:  # asked again for every molecule
         return
     try:
         import_module(package)
     except ImportError as problem:
-        raise ImportError(
-            f"{subject}: expected {package}, got no such package; install it with pip install {package}"
-        ) from problem
+        raise _missing(subject, package) from problem
+
+
+def check_extra(subject: str, extra: str) -> None:
+    """Refuse to go on unless all packages of an extra are installed; none of them is imported."""
+    for package in EXTRAS[extra]:
+        if sys.modules.get(package) is None and find_spec(package) is None:
+            raise _missing(subject, package)
+
+
+def _missing(subject: str, package: str) -> ImportError:
+    extra = next(extra for extra, packages in EXTRAS.items() if package in packages)
+    return ImportError(
+        f"{subject}: expected the package {package}, got none of that name; install the extra {extra!r}: "
+        f"pip install 'dgn[{extra}]'"
+    )
 
 
 def check_finite(name: str, values: Tensor) -> None:

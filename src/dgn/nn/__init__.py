@@ -1,14 +1,14 @@
 """Layers and networks for PyG users."""
 
-from dgn.nn.branches import Branches
 from dgn.nn.conv import DGNConv
-from dgn.nn.dense import Linear
-from dgn.nn.edges import EdgeTable
+from dgn.nn.edge_table import EdgeTable
 from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
+from dgn.nn.ensemble import Branches
 from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.linear import Linear
 from dgn.nn.network import DGN
 from dgn.nn.readout import read_out
-from dgn.nn.structure import KindEncoder, ScaledLinear, StructureEncoder
+from dgn.nn.structural_encoder import KindEncoder, ScaledLinear, StructureEncoder
 
 __all__ = [
     "ATOM_SIZES",

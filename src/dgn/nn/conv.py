@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
-from dgn.nn.arguments import check_arguments, check_edges, read_scalers
-from dgn.nn.cpu_conv import LinearMaps, Setting, convolve, is_whole
-from dgn.nn.edges import EdgeTable
-from dgn.nn.gate import gate_messages
-from dgn.nn.grouped import group_by_degree, is_grouped, scale_groups, update_by_degree
-from dgn.nn.inputs import read_bipartite, read_graph
-from dgn.nn.linear import MessageLinear, UpdateLinear, per_tower
-from dgn.nn.parameters import reset
-from dgn.nn.products import Products, combine, scaler_key
+from dgn.nn.block_linear import MessageLinear, UpdateLinear, per_tower
+from dgn.nn.blocks.gate import gate_messages
+from dgn.nn.conv_parts import Products, combine, scaler_key
+from dgn.nn.edge_table import EdgeTable
+from dgn.nn.fused.cpu_conv import LinearMaps, Setting, convolve, is_whole
+from dgn.nn.fused.degree_groups import group_by_degree, is_grouped, scale_groups, update_by_degree
+from dgn.nn.graph_inputs import read_bipartite, read_graph
+from dgn.nn.init import reset
+from dgn.nn.validation import check_arguments, check_edges, read_scalers
 
 Features = Tensor | tuple[Tensor, Tensor]
 
@@ -43,7 +43,7 @@ class DGNConv(nn.Module):
         towers: split the channels into this many independent convolutions.
         derivative: what dx subtracts in complex messages: ``"paper"`` the node's own message, as in B_dx applied to
             messages; ``"authors"`` the node's features, as in the code behind the published numbers.
-        gate: multiply every message by a gate that both ends and the edge decide (:mod:`dgn.nn.gate`).
+        gate: multiply every message by a gate that both ends and the edge decide (:mod:`dgn.nn.blocks.gate`).
 
     Shapes:
         ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];

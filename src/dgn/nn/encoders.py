@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dgn.nn.edges import EdgeTable
-from dgn.nn.lookup import look_up
+from dgn.nn.edge_table import EdgeTable
+from dgn.nn.fused.embedding import look_up
 
 ATOM_SIZES = (119, 4, 12, 12, 10, 6, 6, 2, 2)  # the nine columns of OGB's atoms, as the published networks count them
 BOND_SIZES = (5, 6, 2)  # the three columns of OGB's bonds

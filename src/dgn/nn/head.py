@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from dgn.nn.dense import Linear
+from dgn.nn.linear import Linear
 from dgn.nn.norm import BatchNorm
 
 WIDEST = 128  # channels up to which it is one kernel on a GPU
@@ -41,7 +41,7 @@ class Head(nn.Sequential):
 
     def whole(self, x: Tensor) -> Tensor:
         """The same by one kernel."""
-        from dgn.nn.gpu_head import Head as Kernels
+        from dgn.nn.fused.gpu_head import Head as Kernels
 
         out: Tensor = Kernels.apply(x, *self.parameters())  # type: ignore[no-untyped-call]
         return out

@@ -6,18 +6,18 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Weights
 from dgn.graph import Graph
-from dgn.nn import gpu_whole
 from dgn.nn.conv import DGNConv
-from dgn.nn.cpu_layer import End, is_whole, run_layer
-from dgn.nn.dense import Linear
 from dgn.nn.dropout import Dropout
-from dgn.nn.edge_numbers import EdgeNumbers, Edges
-from dgn.nn.edges import EdgeTable
-from dgn.nn.inputs import read_graph
+from dgn.nn.edge_table import EdgeTable
+from dgn.nn.fused import gpu_whole
+from dgn.nn.fused.cpu_layer import End, is_whole, run_layer
+from dgn.nn.fused.epilogue import finish
+from dgn.nn.graph_inputs import read_graph
+from dgn.nn.init import reset
+from dgn.nn.linear import Linear
+from dgn.nn.low_rank_edges import EdgeNumbers, Edges
 from dgn.nn.norm import BatchNorm, normalize_rows
-from dgn.nn.parameters import reset
 from dgn.nn.pre_norm import Placement, check_placement, normalize
-from dgn.nn.tail import finish
 
 
 class DGNLayer(nn.Module):

@@ -1,98 +1,130 @@
-"""Linear maps of a convolution, their matrices kept in the pieces that are multiplied."""
+"""A linear map of many rows by a small matrix, with a way back that is fast on a GPU."""
 
-import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation import Messages
-from dgn.graph import Graph
-from dgn.nn.dense import add_bias, multiply
-from dgn.nn.edges import EdgeTable
+from dgn.nn.fused.wgrad_stream import current_side, on
+
+TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
+TALL_TOWER = 1 << 10  # the same for matrices of towers: alone, each would keep one multiprocessor busy with all rows
+PARTS = 64
+FEW_PARTS, LARGE = 16, 1 << 16  # for products of so many numbers: each part writes all of them
 
 
-class PieceLinear(nn.Module):
-    r"""One linear map per tower whose matrix is kept in pieces: :math:`y_t = x_t W_t^\top + b_t`.
+class Linear(nn.Linear):
+    """``nn.Linear``. On a GPU, small products with many rows come back faster; results differ by rounding.
 
-    With one tower it has the parameters of ``nn.Linear``, and every tower is initialised like one. ``weight`` joins
-    the pieces to the matrix as one writes it down, for those who want to read it.
-
-    Shapes:
-        ``weight`` [T, out, in], ``bias`` [T, out].
+    >>> Linear(2, 3)(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
     """
 
-    def __init__(self, in_channels: int, out_channels: int, towers: int) -> None:
-        super().__init__()
-        self.in_channels, self.out_channels, self.towers = in_channels, out_channels, towers
-        self.bias = nn.Parameter(torch.empty(towers, out_channels))
-
-    @property
-    def weight(self) -> Tensor:
-        raise NotImplementedError
-
-    def initialize(self, bound: float, bias_bound: float) -> None:
-        """Uniform numbers within the bounds."""
-        for name, piece in self.named_parameters():
-            limit = bias_bound if name == "bias" else bound
-            nn.init.uniform_(piece, -limit, limit)
-
-    def reset_parameters(self) -> None:
-        bound = 1 / math.sqrt(self.in_channels) if self.in_channels else 0.0
-        self.initialize(bound, bound)
-
-    def extra_repr(self) -> str:
-        return f"{self.in_channels}, {self.out_channels}, towers={self.towers}"
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class
+        if input.dim() != 2 or not is_plain(input, self.weight):  # three dimensions are towers to the functions here
+            return super().forward(input)
+        out = multiply(input, self.weight)
+        return out if self.bias is None else add_bias(out, self.bias)
 
 
-class MessageLinear(PieceLinear):
-    """The map of a message :math:`[x_j, x_i, e_{ji}]`: the two ends, and the edge.
+def is_plain(x: Tensor, weight: Tensor) -> bool:
+    """Whether the functions here take a product over: on a GPU, of one type, and not while tracing."""
+    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
+    return x.is_cuda and x.dim() in (2, 3) and x.dtype == weight.dtype and not tracing
 
-    Shapes:
-        ``ends`` [T, 2 w, w], rows of the source above those of the target; ``edge`` [T, w, D] or ``None``.
+
+def multiply(x: Tensor, weight: Tensor) -> Tensor:
+    """``x @ weight.T``: ``[N, in] x [out, in] -> [N, out]``, or, tower by tower, ``[N, T, in] x [T, out, in]``."""
+    if is_plain(x, weight) and (x.size(0) >= TALL or current_side() is not None):
+        out: Tensor = _Multiply.apply(x, weight)  # type: ignore[no-untyped-call]
+        return out
+    return _times(x, weight)
+
+
+def _times(x: Tensor, weight: Tensor) -> Tensor:
+    return x @ weight.T if weight.dim() == 2 else torch.einsum("nti,toi->nto", x, weight)
+
+
+def multiply_towers(x: Tensor, matrices: Tensor) -> Tensor:
+    """Each tower times its own matrix, without a gradient: ``[N, T, in] x [T, in, out] -> [N, T, out]``.
+
+    One batch of products reads the towers where they lie and writes them where they shall lie: nothing is copied.
     """
-
-    def __init__(self, width: int, edge_dim: int = 0, towers: int = 1) -> None:
-        super().__init__(2 * width + edge_dim, width, towers)
-        self.ends = nn.Parameter(torch.empty(towers, 2 * width, width))
-        self.edge = nn.Parameter(torch.empty(towers, width, edge_dim)) if edge_dim else None
-        self.reset_parameters()
-
-    @property
-    def weight(self) -> Tensor:
-        return torch.cat([*self.ends.chunk(2, dim=1), *([] if self.edge is None else [self.edge])], dim=2)
-
-    def parts(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
-        """The messages of node features [N, T w], in parts: those of both ends from one product, and that of edges."""
-        source, target = per_tower(x.view(x.size(0), self.towers, self.out_channels), self.ends).chunk(2, dim=2)
-        both = Messages(source.reshape(x.shape), add_bias(target.reshape(x.shape), self.bias.flatten()))
-        if edge_attr is None or self.edge is None:
-            return both
-        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        table = multiply(features, self.edge.flatten(0, 1)).to(x.dtype)
-        return both._replace(table=table, row=edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None)
+    if len(matrices) == 1:
+        return (x.flatten(1) @ matrices[0])[:, None]
+    out = x.new_empty(x.size(0), len(matrices), matrices.size(2))
+    torch.bmm(x.transpose(0, 1), matrices, out=out.transpose(0, 1))
+    return out
 
 
-class UpdateLinear(PieceLinear):
-    """The map of an update: of the node itself, and of what was aggregated, once per degree scaler.
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """``x + bias``: ``[N, C] + [C]``."""
+    if is_plain(x, bias):
+        out: Tensor = _AddBias.apply(x, bias)  # type: ignore[no-untyped-call]
+        return out
+    return x + bias.to(x.dtype)
 
-    Shapes:
-        ``own`` [T, out, w] or ``None``; ``scaled`` [T, scalers * out, aggregators * w].
+
+class _Multiply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.side = current_side()
+        return _times(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        of_x = of_weight = None
+        if ctx.needs_input_grad[1]:
+            with on(ctx.side, grad, x):
+                of_weight = sum_of_products(grad, x)
+        if ctx.needs_input_grad[0]:
+            of_x = _times(grad, weight.transpose(-1, -2))
+        return of_x, of_weight
+
+
+class _AddBias(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
+        ctx.side = current_side()
+        return x + bias
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        with on(ctx.side, grad):
+            of_bias = sum_of_rows(grad)
+        return grad, of_bias
+
+
+def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
+    """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
+    if a.dim() == 3 and a.size(1) == 1:
+        return sum_of_products(a[:, 0], b[:, 0])[None]
+    rows, parts = a.size(0), FEW_PARTS if a.dim() == 2 and a.size(1) * b.size(1) > LARGE else PARTS
+    whole = rows // parts * parts
+    if rows < (TALL if a.dim() == 2 else TALL_TOWER):
+        return _product(a[None], b[None])
+    total = _product(_split(a[:whole], parts), _split(b[:whole], parts))
+    return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
+
+
+def sum_of_rows(x: Tensor) -> Tensor:
+    """``[N, C] -> [C]``: a product with ones sums columns faster than a reduction does."""
+    return sum_of_products(x.new_ones(x.size(0), 1), x)[0]
+
+
+def _split(x: Tensor, parts: int) -> Tensor:
+    """Rows in parts: ``[P N, ..., m] -> [P, N, ..., m]``.
+
+    With towers a part takes every P-th row: then parts and towers lie at equal distances, as one batch of products.
     """
-
-    def __init__(self, own: int, aggregated: int, scalers: int, out_channels: int, towers: int = 1) -> None:
-        super().__init__(own + scalers * aggregated, out_channels, towers)
-        self.own = nn.Parameter(torch.empty(towers, out_channels, own)) if own else None
-        self.scaled = nn.Parameter(torch.empty(towers, scalers * out_channels, aggregated))
-        self.reset_parameters()
-
-    @property
-    def weight(self) -> Tensor:
-        scaled = self.scaled.chunk(self.scaled.size(1) // self.out_channels, dim=1)
-        return torch.cat([*([] if self.own is None else [self.own]), *scaled], dim=2)
+    if x.dim() == 2:
+        return x.reshape(parts, len(x) // parts, x.size(1))
+    return x.reshape(len(x) // parts, parts, *x.shape[1:]).transpose(0, 1)
 
 
-def per_tower(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply each tower's slice by its own matrix: ``[N, T, in] x [T, out, in] -> [N, T, out]``."""
-    if weight.size(0) == 1:
-        return multiply(x.flatten(1), weight.flatten(0, 1))[:, None]
-    return multiply(x, weight)
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """``[P, N, ..., m], [P, N, ..., n] -> [..., m, n]``, summed over P and N."""
+    products = torch.matmul(a.movedim(1, -1), b.movedim(1, -2))
+    return products[0] if len(products) == 1 else products.sum(dim=0)

@@ -10,24 +10,24 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
-from dgn.nn import gpu_whole
-from dgn.nn.arguments import check_options, check_width, read_scalers
+from dgn.nn.blocks.edge_update import EdgeUpdate
+from dgn.nn.blocks.feed_forward import FeedForward
+from dgn.nn.blocks.learned import LearnedDirections
 from dgn.nn.conv import DGNConv
-from dgn.nn.dense import Linear
 from dgn.nn.dropout import DropPath
-from dgn.nn.edge_numbers import EdgeNumbers, Edges, has_few_numbers
-from dgn.nn.edge_update import EdgeUpdate
 from dgn.nn.encoders import CategoryEncoder
-from dgn.nn.feed_forward import FeedForward
+from dgn.nn.fused import gpu_whole
+from dgn.nn.graph_inputs import read_graph
 from dgn.nn.head import Head, leave_to_pytorch
-from dgn.nn.inputs import read_graph
+from dgn.nn.init import initialize_as_authors, reset
 from dgn.nn.layer import DGNLayer, VirtualNode
-from dgn.nn.learned import LearnedDirections
+from dgn.nn.linear import Linear
+from dgn.nn.low_rank_edges import EdgeNumbers, Edges, has_few_numbers
 from dgn.nn.norm import BatchNorm
-from dgn.nn.parameters import initialize_as_authors, reset
 from dgn.nn.pre_norm import Placement, normalize
 from dgn.nn.readout import TWICE, Readout, read_out
-from dgn.nn.structure import KindEncoder, StructureEncoder, read_structure
+from dgn.nn.structural_encoder import KindEncoder, StructureEncoder, read_structure
+from dgn.nn.validation import check_options, check_width, read_scalers
 
 
 class DGN(nn.Module):

@@ -5,10 +5,10 @@ from typing import Literal
 from torch import Tensor
 
 from dgn.graph.checks import check_option
+from dgn.nn.conv_parts import Products
 from dgn.nn.dropout import Dropout
+from dgn.nn.fused.epilogue import finish
 from dgn.nn.norm import BatchNorm
-from dgn.nn.products import Products
-from dgn.nn.tail import finish
 
 Placement = Literal["after", "before"]
 PLACEMENTS = ("after", "before")

@@ -2,7 +2,7 @@
 
 from dgn.operators.groups import group_derivative, group_smoothing
 from dgn.operators.operator import Operator
-from dgn.operators.walks import Walks, walks
+from dgn.operators.radius import Walks, walks
 from dgn.operators.weights import derivative, smoothing
 
 __all__ = ["Operator", "Walks", "derivative", "group_derivative", "group_smoothing", "smoothing", "walks"]

@@ -1,9 +1,9 @@
 """From a graph to potentials: Laplacians, their eigenvectors, and diffusion along them."""
 
 from dgn.spectral.diffusion import diffusion_distance, gradient_step, heat_kernel
-from dgn.spectral.directions import Directions, directions
-from dgn.spectral.laplacian import laplacian
+from dgn.spectral.laplacians import laplacian
 from dgn.spectral.poisson import solve_laplacian
+from dgn.spectral.potentials import Directions, directions
 
 __all__ = [
     "Directions",

@@ -12,7 +12,7 @@ from torch import Tensor
 from dgn.graph import graph_of_nodes
 from dgn.graph.checks import check_option, check_rows
 from dgn.graph.components import components
-from dgn.spectral.laplacian import adjacency, normalized, weighted_graph
+from dgn.spectral.laplacians import adjacency, normalized, weighted_graph
 
 LARGEST_DENSE = 2000  # nodes; above, the exponential is applied to the wanted rows instead of being formed
 

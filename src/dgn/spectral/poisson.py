@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dgn.graph.checks import check_rows
 from dgn.graph.components import components
-from dgn.spectral.laplacian import adjacency, normalized, weighted_graph
+from dgn.spectral.laplacians import adjacency, normalized, weighted_graph
 from dgn.spectral.spectrum import divide_by_scale, unit_scale
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ def solve_laplacian(
 
 def _conjugate_gradients(matrix: csr_array, member: csr_array, right: Array, tolerance: float) -> Array:
     """All columns side by side, each with its own step lengths; one that is done takes steps of length 0."""
-    from dgn.spectral.cholesky import approximate_cholesky, near_numbering, renumbered
+    from dgn.spectral.solvers.cholesky import approximate_cholesky, near_numbering, renumbered
 
     order = near_numbering(matrix)
     factor = approximate_cholesky(renumbered(matrix, order))

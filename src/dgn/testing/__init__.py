@@ -23,7 +23,7 @@ from dgn.testing.laws import (
     assert_same_eigenspace,
     assert_smoothing,
 )
-from dgn.testing.refinement import same_to_weisfeiler_leman, weisfeiler_leman
+from dgn.testing.weisfeiler_leman import same_to_weisfeiler_leman, weisfeiler_leman
 
 __all__ = [
     "assert_antisymmetric",

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Plan
-from dgn.data.store import Store
+from dgn.data.loader.device_dataset import Store
 from dgn.fields import distort, rotate
 from dgn.spectral.degeneracy import REPEATED, random_rotations
-from dgn.training.mirror import choose_weights, ends_of_graphs, mirror_field, mirror_nodes
-from dgn.training.settings import AugmentationSettings
+from dgn.training.config import AugmentationSettings
+from dgn.training.tta import choose_weights, ends_of_graphs, mirror_field, mirror_nodes
 
 
 def is_active(settings: AugmentationSettings) -> bool:

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from dgn.data.affinities import with_affinities
-from dgn.data.benchmarks import TASKS, Benchmark, load_benchmark
-from dgn.data.structure import with_structure
+from dgn.data.benchmark import TASKS, Benchmark, load_benchmark
+from dgn.data.precompute.affinities import with_affinities
+from dgn.data.precompute.encodings import with_structure
+from dgn.encodings import Affinities, Structure
 from dgn.graph.checks import check_option
 from dgn.nn import DGN, Branches, CategoryEncoder, KindEncoder, Linear, ScaledLinear, StructureEncoder
-from dgn.structure import Affinities, Structure
-from dgn.training.settings import DataSettings, NetworkSettings
+from dgn.training.config import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
 WIDTHS: dict[str, tuple[int, int | None]] = {"cifar10": (5, 1), "digits": (1, None)}  # numbers of nodes and edges

@@ -8,7 +8,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from dgn.data.files import digest, save_whole
+from dgn.data.io.files import digest, save_whole
 
 FORMAT = "dgn checkpoint 2"
 MODEL = "model.safetensors"  # what a finished seed leaves in its folder

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dgn.data.batches import Batch, Batches
+from dgn.data.loader.static_batch import Batch, Batches
 from dgn.data.packed import PackedGraphs
+from dgn.training.config import NetworkSettings
 from dgn.training.objectives import Objective
-from dgn.training.settings import NetworkSettings
 
 LESSONS = "lessons"  # the name of what teachers make of the labels of graphs
 FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU

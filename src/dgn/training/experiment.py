@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from dgn.data.benchmarks import TASKS
-from dgn.training.settings import AugmentationSettings, DataSettings, NetworkSettings, Published, TrainingSettings
-from dgn.training.typed import plain, read
+from dgn.data.benchmark import TASKS
+from dgn.training.config import AugmentationSettings, DataSettings, NetworkSettings, Published, TrainingSettings
+from dgn.training.config_parser import plain, read
 
 SUFFIXES = (".yaml", ".yml")
 IRRELEVANT = ("name", "published", "training.seeds")  # to what a seed learns

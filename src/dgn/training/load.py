@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from dgn.data.affinities import with_affinities
-from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
-from dgn.data.places import default_root
-from dgn.data.structure import with_structure
-from dgn.data.structure_field import with_structure_field
+from dgn.data.benchmark import Benchmark, load_benchmark, with_directions, with_fraction
+from dgn.data.datasets.paths import default_root
+from dgn.data.precompute.affinities import with_affinities
+from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.structure_field import with_structure_field
+from dgn.training.config import DataSettings
 from dgn.training.experiment import Experiment
-from dgn.training.settings import DataSettings
 
 
 def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:

@@ -18,7 +18,7 @@ from dgn.training.checkpoint import MODEL, load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError
 from dgn.training.evaluate import LESSONS, Scores, Split
 from dgn.training.experiment import Experiment, read_experiment
-from dgn.training.member import Member
+from dgn.training.replica import Member
 from dgn.training.schedule import Schedule
 
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from dgn.training.settings import TrainingSettings
+from dgn.training.config import TrainingSettings
 
 THRESHOLD = 1e-4  # relative improvement that counts, as published
 

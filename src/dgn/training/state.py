@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor, nn
 
-from dgn.training.averaging import Averaging
-from dgn.training.flat import FlatAdam
+from dgn.training.ema import Averaging
+from dgn.training.optim import FlatAdam
 
 
 class State:

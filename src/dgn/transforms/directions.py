@@ -8,7 +8,7 @@ from dgn.fields import gradient
 from dgn.graph.checks import check_rows
 from dgn.graph.columns import as_columns
 from dgn.spectral import directions
-from dgn.spectral.laplacian import Normalization, check_request
+from dgn.spectral.laplacians import Normalization, check_request
 
 
 @functional_transform("add_dgn_directions")

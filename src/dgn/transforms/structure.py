@@ -6,10 +6,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from dgn.structure import clique_counts, edge_affinities, return_probabilities, ring_counts
-from dgn.structure.cliques import CLIQUES
-from dgn.structure.rings import SIZES, check_sizes
-from dgn.structure.walk import EDGE_STEPS, STEPS, check_steps
+from dgn.encodings import clique_counts, edge_affinities, return_probabilities, ring_counts
+from dgn.encodings.cliques import CLIQUES
+from dgn.encodings.random_walks import EDGE_STEPS, STEPS, check_steps
+from dgn.encodings.rings import SIZES, check_sizes
 
 
 @functional_transform("add_dgn_return_probabilities")

@@ -1,0 +1,80 @@
+"""Running times beside the paper's: training from committed results, eigenvectors from a benchmark."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from dgn.training.run_folder import FinishedRun
+from dgn.training.tables import Table
+from reproduce.cells import DATASETS
+from reproduce.results import Results, wall_seconds
+
+#: Seconds of an epoch and of a whole run on a Tesla T4, from the paper's appendix, in the order of these rows.
+ROWS = ("mean", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
+PAPER: dict[str, tuple[tuple[float, float] | None, ...]] = {
+    "zinc/simple": ((3.29, 1505), (3.86, 1122), (4.23, 1360), (3.68, 1297), (3.95, 1432), (3.89, 1079)),
+    "zinc/complex": ((3.58, 1584), (3.77, 1278), (4.55, 1560), (3.84, 1398), (4.03, 1596), (4.09, 1242)),
+    "zinc/complex-e": ((3.56, 1654), (4.22, 1371), (4.63, 1680), (3.92, 1272), (4.07, 1721), (4.58, 1510)),
+    "pattern/simple": ((153.1, 10154), (144.9, 8109), (153.3, 8057), (128.0, 8680), (134.2, 8115), (118.6, 6221)),
+    "pattern/complex": ((117.8, 9031), (127.2, 8417), (167.9, 9326), (88.1, 7456), (170.4, 11114), (144.2, 9112)),
+    "cifar10/simple": ((83.6, 10526), None, (98.4, 8405), None, (117.1, 12834), None),
+    "cifar10/complex": ((78.7, 10900), None, (100.9, 5191), None, (89.5, 14481), None),
+    "molhiv/simple": ((11.4, 2189), (12.6, 2348), (14.1, 2345), (12.2, 2177), (13.9, 2150), (14.0, 2070)),
+    "molpcba/complex": ((279, 30128), (304, 34129), (314, 36581), (297, 30316), (315, 42297), (326, 37523)),
+    "molpcba/complex-e": ((356, 38126), (461, 43419), (334, 38363), (436, 54545), (333, 36641), (461, 59109)),
+}
+EIGENVECTORS = {"zinc": 38, "pattern": 96, "molhiv": 120}  # seconds for the first four, on a CPU
+TOLD = """The paper's runs took a Tesla T4, one run at a time; ours the device named above, seeds side by side. **Per
+epoch** is the time of an epoch of one seed: the whole time over the epochs of all seeds. **In all** is the whole time
+for all seeds, with their number. **Times less** is how much longer the paper's would take for as many seeds, which
+is due to the device as well as to the code. A row is there once it has been run."""
+
+
+def times_section(results: Results, eigenvectors: Mapping[str, float]) -> list[str]:
+    """The paper's tables of running times with ours beside them.
+
+    ``eigenvectors`` are processor seconds by dataset for the first four of all graphs (:func:`read_eigenvectors`).
+    """
+    cells = [(f"{kind}/{row}", told) for kind, each in PAPER.items() for row, told in zip(ROWS, each, strict=True)]
+    rows = [_row(name, told, results[name]) for name, told in cells if told is not None and name in results]
+    header = ("run", "paper, per epoch", "ours, per epoch", "paper, in all", "ours, in all", "times less")
+    parts = [" ".join(TOLD.split()), Table("", header, tuple(rows)).to_markdown()] if rows else ["Nothing run yet."]
+    if eigenvectors:
+        parts += [
+            "The first four eigenvectors of all graphs, computed once. Ours is the processor time of `dgn directions`, "
+            "with starting Python, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores, on "
+            "the day that `results/eigenvectors.yaml` tells); the paper names neither its CPU nor whether it counts "
+            "more than one core. [eigenvectors.md](eigenvectors.md) has large graphs.",
+            _eigenvectors(eigenvectors).to_markdown(),
+        ]
+    return parts
+
+
+def read_eigenvectors(path: Path) -> dict[str, float]:
+    """Seconds by dataset, as ``benchmarks/datasets.py`` writes them; nothing where there is no file."""
+    if not path.exists():
+        return {}
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or not all(isinstance(value, float | int) for value in found.values()):
+        raise ValueError(f"{path}: expected lines 'dataset: seconds', got something else; measure again")
+    return {str(name): float(seconds) for name, seconds in found.items()}
+
+
+def _row(name: str, told: tuple[float, float], runs: Sequence[FinishedRun]) -> tuple[str, ...]:
+    epoch, whole = told
+    seconds = wall_seconds(runs)
+    ours = seconds / sum(run.epochs for run in runs)
+    return (
+        f"`{name}`", f"{epoch:g} s", f"{ours:.3f} s" if ours < 0.1 else f"{ours:.2f} s", f"{whole:,.0f} s",
+        f"{seconds:.0f} s for {len(runs)}", f"{whole * len(runs) / seconds:.0f}",
+    )  # fmt: skip
+
+
+def _eigenvectors(seconds: Mapping[str, float]) -> Table:
+    rows = tuple(
+        (DATASETS[name], f"{paper} s", f"{seconds[name]:.1f} s")
+        for name, paper in EIGENVECTORS.items()
+        if name in seconds
+    )
+    return Table("", ("dataset", "paper", "ours"), rows)

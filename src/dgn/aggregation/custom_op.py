@@ -1,0 +1,165 @@
+"""The custom operator behind aggregation: what torch.compile and torch.export see, and its gradients."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation.messages import Messages
+from dgn.kernels.aggregation import Call, Code, Saved
+
+FEW_KINDS = 32  # rows of a table that one kernel sums up
+LARGEST_ONE_HOT = 64  # rows of a table whose gradient is a matrix product
+
+
+def _kernel(backend: str) -> Any:
+    """The module of a kernel, imported on first use."""
+    if backend == "triton":
+        from dgn.kernels.triton import aggregate as gpu
+
+        return gpu
+    from dgn.kernels.numba import aggregate as cpu
+
+    return cpu
+
+
+@torch.library.custom_op("dgn::aggregate", mutates_args=())
+def run(
+    source: Tensor | None,
+    target: Tensor | None,
+    table: Tensor | None,
+    row: Tensor | None,
+    node: Tensor | None,
+    weight: Tensor,
+    self_weight: Tensor,
+    pointer: Tensor,
+    order: Tensor,
+    neighbor: Tensor,
+    source_pointer: Tensor,
+    place: Tensor,
+    codes: list[int],
+    columns: list[int],
+    has_self: bool,
+    save: bool,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    call = Call(source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer, place,
+                codes, columns, has_self, save)  # fmt: skip
+    return tuple(_kernel(backend).forward(call))
+
+
+@run.register_fake
+def _(*arguments: Any) -> tuple[Tensor, ...]:
+    return Call(*arguments[:-1]).empty_outputs()
+
+
+@torch.library.custom_op("dgn::aggregate_backward", mutates_args=())
+def run_backward(
+    grad: Tensor,
+    out: Tensor,
+    at_max: Tensor,
+    at_min: Tensor,
+    sign: Tensor,
+    average: Tensor,
+    source: Tensor | None,
+    target: Tensor | None,
+    table: Tensor | None,
+    row: Tensor | None,
+    node: Tensor | None,
+    weight: Tensor,
+    self_weight: Tensor,
+    pointer: Tensor,
+    order: Tensor,
+    neighbor: Tensor,
+    source_pointer: Tensor,
+    place: Tensor,
+    codes: list[int],
+    columns: list[int],
+    has_self: bool,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    call = Call(source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer, place,
+                codes, columns, has_self, True)  # fmt: skip
+    saved = Saved(out, at_max, at_min, sign, average)
+    return _kernel(backend).backward(call, grad.contiguous(), saved)  # type: ignore[no-any-return]
+
+
+@run_backward.register_fake
+def _(*arguments: Any) -> tuple[Tensor, ...]:
+    return Call._make((*arguments[6:-1], True, None, None)).empty_gradients()
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*output, *inputs[:12])
+    ctx.rest = inputs[12], inputs[13], inputs[14], inputs[16]
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 17
+    tensors = ctx.saved_tensors
+    codes, columns, has_self, backend = ctx.rest
+    call = Call._make((*tensors[5:], codes, columns, has_self, True, None, None))
+    edge, source, target, node = run_backward(grad, *tensors, codes, columns, has_self, backend)
+    if has_self and call.node is None:  # the node stands for itself by its own parts
+        source = source + node if call.source is not None else source
+        target = target + node if call.target is not None else target
+    wanted = ctx.needs_input_grad
+    return (
+        source if wanted[0] else None,
+        target if wanted[1] else None,
+        table_gradient(call, edge, backend) if wanted[2] else None,
+        None,
+        node if wanted[4] and has_self else None,
+        *_weight_gradients(call, grad, Saved(*tensors[:5]), wanted[5], wanted[6]),
+        *(None,) * 10,
+    )
+
+
+torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setup_context)
+
+
+def table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
+    """Bring the gradients of messages to the rows of the table, without atomic additions."""
+    assert call.table is not None
+    if call.row is None and call.source is None:
+        return edge_grad
+    place = call.order if call.source is None else call.place
+    if call.row is not None and edge_grad.is_cuda and call.table.size(0) <= FEW_KINDS:
+        from dgn.kernels.triton.segment_sum import sum_by_kind
+
+        return sum_by_kind(edge_grad, call.row, call.table.size(0), place)
+    if call.row is not None and backend == "cpu" and call.table.size(0) <= LARGEST_ONE_HOT:
+        return _kernel(backend).sum_by_kind(edge_grad, call.row, call.table.size(0), place)  # type: ignore[no-any-return]
+    place = place.long()
+    if call.row is None:
+        return edge_grad[torch.empty_like(place).index_copy(0, call.order.long(), place)]
+    in_order = edge_grad[place]
+    rows = call.row.long()
+    if call.table.size(0) <= LARGEST_ONE_HOT:
+        return torch.nn.functional.one_hot(rows, call.table.size(0)).to(edge_grad.dtype).T @ in_order
+    empty = torch.zeros_like(call.table)
+    if edge_grad.is_cuda:
+        return empty.index_put((rows,), in_order, accumulate=True)
+    return empty.index_add(0, rows, in_order)
+
+
+def _weight_gradients(
+    call: Call, grad: Tensor, saved: Saved, of_edges: bool, of_nodes: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of the weights, for learned fields: on request, and through the messages as they are."""
+    if call.weight.size(1) == 0 or not (of_edges or of_nodes):
+        return None, None
+    along = grad.new_zeros(call.num_nodes, call.weight.size(1), grad.size(2))
+    for a, (code, column) in enumerate(zip(call.codes, call.columns, strict=True)):
+        if code >= Code.SIGNED:
+            along[:, column] += grad[:, a] * (saved.sign[:, column] if code == Code.ABSOLUTE else 1)
+    parts = Messages(call.source, call.target, call.table, call.table_row, call.node)
+    slots = torch.arange(call.neighbor.size(0), device=grad.device)
+    target = (torch.searchsorted(call.pointer, slots, right=True) - 1).clamp(max=call.num_nodes - 1)
+    of_node = (along * parts.of_node()[:, None]).sum(dim=2).to(call.self_weight.dtype) if call.has_self else None
+    messages = parts.gather(call.neighbor, target)
+    of_edge = torch.stack([(along[target, k] * messages).sum(dim=1) for k in range(along.size(1))], dim=1)
+    real = (slots < call.pointer[-1:])[:, None]  # padding stands behind all others
+    return torch.where(real, of_edge, 0).to(call.weight.dtype), of_node

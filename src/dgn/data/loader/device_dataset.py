@@ -1,0 +1,179 @@
+"""A dataset on a device: edges sorted once, batches gathered in any order."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from importlib.util import find_spec
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation import Weights
+from dgn.data.loader.static_batch import Batches, Room, lay_out
+from dgn.data.packed import PackedGraphs
+from dgn.graph import Graph
+
+SPREAD = 5.0  # standard deviations of room above the mean size of a batch
+MULTIPLE = 64  # sizes are rounded up to it
+
+
+class Store:
+    """Graphs on a device, with the values that a network reads, and the weights of its field.
+
+    Edges are kept sorted by target, with their transpose, so that a batch of any graphs is gathered, never sorted.
+
+    Args:
+        names: of the node, edge and graph values to keep.
+    """
+
+    def __init__(self, graphs: PackedGraphs, names: Mapping[str, Sequence[str]], device: torch.device | str) -> None:
+        if len(graphs) and not int(graphs.node_pointer[-1]):  # padding of a batch is a copy of some node
+            raise ValueError(
+                f"graphs: expected at least one node, got {len(graphs)} graphs without any; leave them out"
+            )
+        self.node_count, self.edge_count = graphs.node_pointer.diff(), graphs.edge_pointer.diff()
+        self.num_graphs = len(graphs)
+        placed = graphs.to(device)
+        first_node, first_edge = placed.node_pointer, placed.edge_pointer
+        whole = placed.graph
+        order = whole.by_target.order.long()
+        graph = Graph(whole.edge_index[:, order], whole.num_nodes, whole.batch)
+        graph.once("num_graphs", lambda: len(graphs))
+        self.graph = graph
+        assert graph.batch is not None
+        of_node, of_edge = first_edge[graph.batch], first_edge[graph.batch[graph.target]]
+        start = first_node[graph.batch[graph.target]]
+        self._first_node, self._first_edge = first_node, first_edge
+        self._ends = (graph.edge_index - start).to(torch.int32)
+        self._place = (graph.place - of_edge).to(torch.int32)
+        self._pointer = (graph.by_target.pointer[:-1] - of_node).to(torch.int32)
+        self._source_pointer = (graph.source_pointer[:-1] - of_node).to(torch.int32)
+        self.nodes = {name: _wide(placed.nodes[name]) for name in names.get("nodes", ())}
+        self.edges = {name: _wide(placed.edges[name])[order] for name in names.get("edges", ())}
+        self.graphs = {name: _wide(placed.graphs[name]) for name in names.get("graphs", ())}
+        self.known: dict[str, Tensor] = {}  # of nodes, by the name under which a graph keeps it
+        empty = torch.empty(0, device=device)
+        self.deviation: Tensor | None = None  # of each input over the nodes of training graphs, where it is wanted
+        self.mirrored: Weights | None = None  # those of all graphs mirrored, where they are wanted
+        self.weights = Weights(empty.new_empty(graph.num_edges, 0), empty.new_empty(graph.num_nodes, 0))
+
+    def replaced(self, weights: Weights, nodes: Mapping[str, Tensor] = MappingProxyType({})) -> "Store":
+        """The same graphs with other weights of their field, and other values of nodes for some names."""
+        twin = copy(self)
+        twin.weights, twin.nodes = weights, {**self.nodes, **nodes}
+        return twin
+
+    @property
+    def device(self) -> torch.device:
+        return self._ends.device
+
+    def room(self, batch_size: int, numbers: Tensor) -> Room:
+        """Room for batches of ``batch_size`` graphs drawn from ``numbers`` [G], whatever the draw, almost surely."""
+        nodes, edges = (count[numbers].double() for count in (self.node_count, self.edge_count))
+        size = min(batch_size, len(numbers))
+        room = [int(size * c.mean() + SPREAD * size**0.5 * c.std(unbiased=False)) for c in (nodes, edges)]
+        return Room(batch_size, _up(room[0] + 1), _up(room[1]))
+
+    def needs(self, numbers: Tensor) -> Room:
+        """The least room for batches of the graphs ``numbers`` [S, B] on the CPU, where -1 is no graph.
+
+        One batch fits exactly; of several, some need padding, and one node more for it. So does a batch of a single
+        node: batch norm refuses to normalise one row unless it is told that it is the only real one.
+        """
+        filled = numbers >= 0
+        nodes, edges = ((count[numbers.clamp(min=0)] * filled).sum(1) for count in (self.node_count, self.edge_count))
+        padded = len(numbers) > 1 or int(nodes.max()) < 2
+        return Room(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
+
+    def gather(self, numbers: Tensor, room: Room) -> Batches:
+        """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``."""
+        if self.device.type == "cpu" and find_spec("numba") is not None:
+            return self._copy(numbers, room)
+        numbers = numbers.to(self.device)
+        filled, chosen = numbers >= 0, numbers.clamp(min=0)
+        first_node, first_edge = self._first_node[chosen], self._first_edge[chosen]
+        node_count = (self._first_node[chosen + 1] - first_node) * filled
+        edge_count = (self._first_edge[chosen + 1] - first_edge) * filled
+        node_start, edge_start = _starts(node_count), _starts(edge_count)
+        number, node, real = _rows(node_start, first_node, room.nodes)
+        owner, edge, real_edge = _rows(edge_start, first_edge, room.edges)
+        edges_before = edge_start.gather(1, number)  # of a padding node: all edges there are
+        position = torch.arange(room.edges, dtype=torch.int32, device=self.device)
+        shift = node_start.gather(1, owner).to(torch.int32)[:, None]
+        last = torch.full_like(edge_start[:, :1], room.nodes)
+        ends = self._ends[:, edge].transpose(0, 1) + shift
+        sizes = torch.cat([node_count, room.nodes - node_start[:, -1:]], dim=1).float()
+        arrays = {
+            "ends": torch.where(real_edge[:, None], ends, room.nodes - 1),
+            "place": torch.where(real_edge, self._place[edge] + edge_start.gather(1, owner).to(torch.int32), position),
+            "pointer": torch.cat([edges_before + self._pointer[node] * real, edge_start[:, -1:]], dim=1),
+            "source_pointer": torch.cat([edges_before + self._source_pointer[node] * real, edge_start[:, -1:]], dim=1),
+            "number": number,
+            "node_pointer": torch.cat([node_start, last], dim=1),
+            f"known.size {torch.float32}": sizes.clamp(min=1).rsqrt().gather(1, number)[:, :, None],
+            f"known.graph size {torch.float32}": sizes[:, :, None],
+            "real": real[:, :, None].float(),
+            "real_graphs": torch.nn.functional.pad(filled.float(), (0, 1))[:, :, None],
+            "weight": self.weights.edge[edge],
+            "self_weight": self.weights.self[node],
+        }
+        arrays |= {f"known.{name}": value[node] for name, value in self.known.items()}
+        graph = torch.nn.functional.pad(chosen, (0, 1))
+        for kind, values, row in (
+            ("nodes", self.nodes, node),
+            ("edges", self.edges, edge),
+            ("graphs", self.graphs, graph),
+        ):
+            arrays |= {f"{kind}.{name}": value[row] for name, value in values.items()}
+        return Batches.of(arrays, room)
+
+    def _copy(self, numbers: Tensor, room: Room) -> Batches:
+        """:meth:`gather` on the CPU, each array at once where it belongs."""
+        from dgn.kernels.numba.gather_batch import copy_batch
+
+        by_node = {"self_weight": self.weights.self, **{f"known.{name}": value for name, value in self.known.items()}}
+        by_node |= {f"nodes.{name}": value for name, value in self.nodes.items()}
+        by_edge = {"weight": self.weights.edge, **{f"edges.{name}": value for name, value in self.edges.items()}}
+        by_graph = {f"graphs.{name}": value for name, value in self.graphs.items()}
+        nodes, edges, graphs, whole, half = room.nodes, room.edges, room.graphs + 1, torch.int64, torch.int32
+        arrays = {
+            "ends": ((2, edges), half), "place": ((edges,), half),
+            "pointer": ((nodes + 1,), whole), "source_pointer": ((nodes + 1,), whole),
+            "number": ((nodes,), whole), "node_pointer": ((graphs + 1,), whole),
+            f"known.size {torch.float32}": ((nodes, 1), torch.float32),
+            f"known.graph size {torch.float32}": ((graphs, 1), torch.float32),
+            "real": ((nodes, 1), torch.float32), "real_graphs": ((graphs, 1), torch.float32),
+        }  # fmt: skip
+        for rows, values in ((nodes, by_node), (edges, by_edge), (graphs, by_graph)):
+            arrays |= {name: ((rows, *value.shape[1:]), value.dtype) for name, value in values.items()}
+        slots, length = lay_out(arrays)
+        words = torch.zeros(len(numbers), length, dtype=torch.int32)  # between arrays too: the same bits every time
+        layout = self._first_node, self._first_edge, self._ends, self._place, self._pointer, self._source_pointer
+        given = [part.numpy() for part in layout]
+        for row, chosen in zip(words, numbers, strict=True):
+            views = {name: slot.view(row) for name, slot in slots.items()}
+            copy_batch(chosen, given, (by_node, by_edge, by_graph), views)
+        return Batches(words, slots, room)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """Numbers as a step reads them: categories int64, others float32."""
+    return values.float() if values.is_floating_point() else values.long()
+
+
+def _starts(count: Tensor) -> Tensor:
+    """Where each graph begins in its batch, and where the last one ends: [S, B] -> [S, B + 1]."""
+    return torch.nn.functional.pad(count.cumsum(1), (1, 0))
+
+
+def _rows(start: Tensor, first: Tensor, room: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For each place in a batch: its graph's place in the batch, its row in the dataset, and whether it is real."""
+    place = torch.arange(room, device=start.device).expand(start.size(0), room)
+    owner = torch.searchsorted(start[:, 1:].contiguous(), place.contiguous(), right=True)
+    real = place < start[:, -1:]
+    shift = torch.nn.functional.pad(first, (0, 1)) - start
+    return owner, torch.where(real, place + shift.gather(1, owner), 0), real
+
+
+def _up(size: int) -> int:
+    return -(-size // MULTIPLE) * MULTIPLE

@@ -1,0 +1,144 @@
+"""Structural numbers of all graphs of a benchmark."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dgn.data.benchmark import Benchmark
+from dgn.data.packed import PackedGraphs
+from dgn.data.precompute.cache import Cache, Kind
+from dgn.data.precompute.chunks import by_chunks
+from dgn.encodings import Kinds, Structure, clique_counts, return_probabilities, ring_counts
+from dgn.encodings.scaling import damped
+from dgn.graph import Graph
+from dgn.graph.columns import as_columns
+
+KEPT = Kind("dgn structure 1", ("structure", "graph"))
+
+
+def with_structure(
+    benchmark: Benchmark,
+    random_walk: int = 0,
+    rings: Sequence[int] = (),
+    cliques: Sequence[int] = (),
+    cache: Path | None = None,
+) -> Benchmark:
+    """The benchmark with return probabilities of ``random_walk`` steps and counts of ``rings`` and ``cliques``.
+
+    Nodes get all of them side by side as ``nodes["structure"]``, cliques as log(1 + count). Edges are told of rings
+    alone: dense graphs would have too many kinds by cliques. With rings, edges with categories or without features
+    become kinds: ``edges["edge_attr"]`` [E] is then the number of a combination of categories and counts, the 64 most
+    frequent ones of the training graphs, and any other edge is of the nearest kind (:class:`dgn.encodings.Kinds`).
+    Edges whose features are numbers get the counts as more columns. ``benchmark.structure`` says what was found. In a
+    folder ``cache`` the numbers are kept and found again.
+
+    >>> from dgn.data.benchmark import load_benchmark
+    >>> digits = with_structure(load_benchmark("digits"), random_walk=2, rings=(3,))
+    >>> digits.graphs.nodes["structure"].shape, digits.structure.kinds.attributes.tolist()
+    (torch.Size([115008, 3]), [[0]])
+    """
+    if not random_walk and not rings and not cliques:
+        return benchmark
+    if benchmark.structure is not None:
+        raise ValueError(
+            f"{benchmark.name}: expected graphs without structural numbers, got some with "
+            f"{benchmark.structure.random_walk} steps, rings {list(benchmark.structure.rings)} and cliques "
+            f"{list(benchmark.structure.cliques)}; load them anew"
+        )
+    if rings and benchmark.affinities is not None:
+        raise ValueError(f"{benchmark.name}: expected edges without affinities for rings, got some; load them anew")
+    graphs, kinds, training = benchmark.graphs, None, benchmark.graphs.graphs["split"] == 0  # others decide nothing
+    structure, counts = structural_numbers(graphs, random_walk, rings, cliques, cache)
+    if counts is not None:
+        graphs, kinds = _with_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
+    seen = structure[training.repeat_interleave(graphs.node_pointer.diff())]
+    found = Structure.find(seen, random_walk, rings, kinds, cliques)
+    return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
+
+
+def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
+    """Other graphs with the structural numbers that those of a benchmark have, and edges of its nearest kinds.
+
+    Laws: what a graph gets does not depend on those beside it, and is what :func:`with_structure` gave it in training.
+
+    >>> from dgn.data.benchmark import load_benchmark
+    >>> digits = load_benchmark("digits")
+    >>> known, few = with_structure(digits, random_walk=2), digits.graphs.select(torch.arange(3))
+    >>> torch.equal(add_structure(few, known.structure).nodes["structure"], known.graphs.nodes["structure"][:192])
+    True
+    """
+    values, counts = structural_numbers(graphs, structure.random_walk, structure.rings, structure.cliques)
+    graphs, given = graphs.with_values(nodes={"structure": values}), graphs.edges.get("edge_attr")
+    if counts is None:
+        return graphs
+    if structure.kinds is not None:
+        return graphs.with_values(edges={"edge_attr": structure.kinds.number(edge_attributes(given, counts))})
+    return with_edge_numbers(graphs, counts)
+
+
+def structural_numbers(
+    graphs: PackedGraphs,
+    random_walk: int,
+    rings: Sequence[int],
+    cliques: Sequence[int] = (),
+    cache: Path | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """The numbers of nodes side by side, [N, random_walk + S + C], and the rings through edges, [E, S], if S is not 0.
+
+    One function for training and prediction, so that both give a graph the same numbers.
+    """
+    store = None if cache is None else Cache(cache, KEPT)
+    found = by_chunks(lambda some: _kept(some, random_walk, rings, cliques, store), graphs)
+    edges = [counts for _, counts in found if counts is not None]
+    return torch.cat([nodes for nodes, _ in found]), torch.cat(edges) if rings else None
+
+
+def _kept(
+    graphs: PackedGraphs, random_walk: int, rings: Sequence[int], cliques: Sequence[int], store: Cache | None
+) -> tuple[Tensor, Tensor | None]:
+    """The numbers of a chunk from the cache, else computed and kept there."""
+    if store is None:
+        return _numbers_of(graphs.graph, random_walk, rings, cliques)
+    key = store.key(graphs, {"random_walk": random_walk, "rings": tuple(rings), "cliques": tuple(cliques)})
+    known = store.read(key)
+    if known is not None:
+        return known["nodes"], known.get("edges")
+    nodes, edges = _numbers_of(graphs.graph, random_walk, rings, cliques)
+    store.write(key, {"nodes": nodes} | ({} if edges is None else {"edges": edges}))
+    return nodes, edges
+
+
+def _numbers_of(
+    graph: Graph, random_walk: int, rings: Sequence[int], cliques: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
+    counts = ring_counts(graph, rings) if rings else None
+    values = [return_probabilities(graph, random_walk)] if random_walk else []
+    values += [] if counts is None else [counts.nodes.float()]
+    values += [damped(clique_counts(graph, cliques).nodes)] if cliques else []
+    return torch.cat(values, dim=1), None if counts is None else counts.edges
+
+
+def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
+    """Categories of edges, if they have some, and behind them their rings: whole numbers, [E, C + S]."""
+    columns = [] if given is None else [as_columns(given)]
+    return torch.cat([*columns, counts], dim=1).long()
+
+
+def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, Kinds | None]:
+    """The graphs with edges of few kinds, or with counts behind their numbers."""
+    graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
+    if given is not None and benchmark.edge_sizes is None:
+        return with_edge_numbers(graphs, counts), None
+    attributes = edge_attributes(given, counts)
+    kinds = Kinds.find(attributes[training], benchmark.edge_sizes or ())
+    return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds
+
+
+def with_edge_numbers(graphs: PackedGraphs, numbers: Tensor) -> PackedGraphs:
+    """Graphs with ``numbers`` [E, S] of edges behind those that they have."""
+    given = graphs.edges.get("edge_attr")
+    before = [] if given is None else [as_columns(given).float()]
+    return graphs.with_values(edges={"edge_attr": torch.cat([*before, numbers.float()], dim=1)})

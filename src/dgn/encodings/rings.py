@@ -1,0 +1,103 @@
+"""How many rings of each size go through a node and through an edge."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dgn.encodings.simple import SimpleGraph, simple_graph
+from dgn.graph import as_graph
+from dgn.graph.checks import check_package
+
+SIZES = range(3, 9)
+LIMIT = 1_000_000  # edges that may be looked at from one node
+
+
+class Rings(NamedTuple):
+    """Numbers of rings, one column for each size.
+
+    Shapes:
+        ``nodes`` [N, S] and ``edges`` [E, S], int32.
+    """
+
+    nodes: Tensor
+    edges: Tensor
+
+
+def ring_counts(
+    edge_index: Any,
+    sizes: Iterable[int] = SIZES,
+    num_nodes: int | None = None,
+    induced: bool = True,
+    limit: int = LIMIT,
+) -> Rings:
+    """The number of rings of each size that go through each node and through each edge.
+
+    A ring is a cycle that visits no node twice and, with ``induced``, has no chord: the only edges between its nodes
+    are its own. A chord cuts a cycle into two shorter ones that say the same, so that chordless cycles are what a
+    chemist calls a ring: naphthalene has two rings of 6, and no ring of 10. Without ``induced`` its outline is counted
+    too, and so are all simple cycles.
+
+    Directions, self-loops and parallel edges do not matter: cycles are those of the undirected simple graph, and every
+    copy of an edge, in either direction, has the number of its undirected edge; a self-loop has 0.
+
+    Laws: relabelling reorders; graphs side by side give what each gives alone. The numbers of a size sum up to size
+    times the number of such rings, over nodes and over undirected edges alike.
+
+    The number of paths grows like degree to the power of size. Where more than ``limit`` edges have to be looked at
+    from a single node, dense graphs are refused; molecules need a few hundred. Needs Numba.
+
+    Shapes:
+        ``edge_index`` [2, E], a ``Graph``, a PyG ``Data`` or ``PackedGraphs``; returns ``nodes`` [N, S] and ``edges``
+        [E, S].
+
+    >>> square = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])  # with a diagonal
+    >>> ring_counts(square, sizes=[3, 4]).nodes.tolist(), ring_counts(square, sizes=[3, 4]).edges.tolist()
+    ([[2, 0], [1, 0], [2, 0], [1, 0]], [[1, 0], [1, 0], [1, 0], [1, 0], [2, 0]])
+    >>> ring_counts(square, sizes=[3, 4], induced=False).nodes[:, 1].tolist()
+    [1, 1, 1, 1]
+    """
+    column = columns_of(sizes := check_sizes(sizes))
+    check_package("ring_counts", "numba")
+    from dgn.kernels.numba.rings import count_rings
+
+    graph = as_graph(edge_index, num_nodes)
+    simple = simple_graph(graph.edge_index.cpu().numpy(), graph.num_nodes)
+    pointer, neighbor, link = _neighbors(simple, graph.num_nodes)
+    nodes = np.zeros((graph.num_nodes, len(sizes)), dtype=np.int32)
+    edges = np.zeros((len(simple.low) + 1, len(sizes)), dtype=np.int32)  # the last one: of self-loops
+    stuck = count_rings(pointer, neighbor, link, column, induced, limit, nodes, edges)
+    if stuck >= 0:
+        raise ValueError(
+            f"ring_counts: expected at most {limit} edges to look at from a node, got more from node {stuck}; the "
+            f"graph is too dense for cycles of {max(sizes)} nodes: leave out large sizes, or raise limit"
+        )
+    device = graph.edge_index.device
+    return Rings(torch.from_numpy(nodes).to(device), torch.from_numpy(edges[simple.links]).to(device))
+
+
+def check_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
+    """Different sizes of at least 3."""
+    given = tuple(sizes)
+    if not given or len(set(given)) < len(given) or min(given) < 3:
+        raise ValueError(f"sizes: expected different numbers from 3, got {list(given)}; for example [3, 4, 5, 6, 7, 8]")
+    return given
+
+
+def columns_of(sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    """The column of each size, -1 for those that nobody asked for."""
+    column = np.full(max(sizes) + 1, -1, dtype=np.int64)
+    column[list(sizes)] = np.arange(len(sizes))
+    return column
+
+
+def _neighbors(simple: SimpleGraph, num_nodes: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Neighbours of each node, one node behind the other, and the undirected edges that lead to them."""
+    low, high = simple.low, simple.high
+    ends = np.concatenate([low, high])
+    order = np.argsort(ends, kind="stable")
+    pointer = np.searchsorted(ends[order], np.arange(num_nodes + 1))
+    return pointer, np.concatenate([high, low])[order], np.tile(np.arange(len(low)), 2)[order]

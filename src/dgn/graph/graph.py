@@ -1,0 +1,250 @@
+"""A graph: edges checked once, sorted by target once, with their transpose."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgn.graph.checks import check_edge_index, check_num_nodes
+
+
+class Layout(NamedTuple):
+    """Edges grouped by one of their ends, as in a compressed sparse row matrix.
+
+    The edges of node ``i`` are ``order[pointer[i] : pointer[i + 1]]``, as positions in ``edge_index``;
+    ``neighbor`` holds their other ends in the same order. The sort is stable. ``order`` and ``neighbor`` are int32
+    where that is enough: kernels read them for every edge.
+    """
+
+    pointer: Tensor
+    order: Tensor
+    neighbor: Tensor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A directed multigraph in which the edge ``(j, i)`` carries a message from ``j`` to ``i``.
+
+    Make one with :func:`as_graph`, which checks the input. Wherever a function takes ``edge_index``, it takes a
+    ``Graph`` too and then skips the checks and reuses what was computed before.
+
+    - Parallel edges are separate messages; in the Laplacian their weights add up.
+    - A self-loop is a message from a node to itself; it does not enter the Laplacian, and a gradient is 0 on it.
+    - ``batch`` numbers the graph of each node where several graphs are stored side by side; ``None`` is one graph.
+
+    Shapes:
+        ``edge_index`` [2, E], ``batch`` [N].
+
+    >>> import torch
+    >>> graph = as_graph(torch.tensor([[1, 0, 2], [0, 1, 1]]), num_nodes=3)
+    >>> graph.by_target.pointer.tolist(), graph.by_target.neighbor.tolist()
+    ([0, 1, 3, 3], [1, 0, 2])
+    >>> graph.by_source.neighbor.tolist(), graph.in_degree.tolist()
+    ([1, 0, 1], [1, 2, 0])
+    """
+
+    edge_index: Tensor
+    num_nodes: int
+    batch: Tensor | None = None
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Make something on first use and keep it, except while tracing, when nothing can be kept."""
+        if name in self._known:
+            return self._known[name]
+        if torch.compiler.is_compiling():
+            return make()
+        with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
+            self._known[name] = make()
+        return self._known[name]
+
+    def __repr__(self) -> str:
+        graphs = "" if self.batch is None else f", num_graphs={self.num_graphs}"
+        return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}{graphs})"
+
+    def to(self, device: torch.device | str) -> "Graph":
+        """The same graph on another device; what was computed before is computed there anew."""
+        batch = None if self.batch is None else self.batch.to(device)
+        moved = Graph(self.edge_index.to(device), self.num_nodes, batch)
+        moved._known.update((name, known) for name, known in self._known.items() if name == "num_graphs")
+        return moved
+
+    @property
+    def source(self) -> Tensor:
+        return self.edge_index[0]
+
+    @property
+    def target(self) -> Tensor:
+        return self.edge_index[1]
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.size(1)
+
+    @property
+    def num_graphs(self) -> int:
+        batch = self.batch
+        if batch is None:
+            return 1
+        count: int = self.once("num_graphs", lambda: int(batch.max()) + 1 if self.num_nodes else 0)
+        return count
+
+    @property
+    def by_target(self) -> Layout:
+        """The in-edges of each node: the order in which messages are aggregated."""
+        layout: Layout = self.once("by_target", lambda: _group(self.target, self.source, self.num_nodes))
+        return layout
+
+    @property
+    def by_source(self) -> Layout:
+        """The out-edges of each node: the transpose, in which gradients flow back."""
+        layout: Layout = self.once("by_source", lambda: _group(self.source, self.target, self.num_nodes))
+        return layout
+
+    @property
+    def source_pointer(self) -> Tensor:
+        """Where the out-edges of each node begin in the order sorted by source. [N + 1]"""
+        pointer: Tensor = self.once("source_pointer", lambda: self.by_source.pointer)
+        return pointer
+
+    @property
+    def place(self) -> Tensor:
+        """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
+        place: Tensor = self.once("place", lambda: _inverse(self.by_source.order)[self.by_target.order])
+        return place
+
+    @property
+    def in_degree(self) -> Tensor:
+        degree: Tensor = self.once("in_degree", lambda: self.by_target.pointer.diff())
+        return degree
+
+    def sum_to_target(self, values: Tensor) -> Tensor:
+        """Sum edge values into the nodes that receive them: ``[E, ...] -> [N, ...]``. The same bits on every run."""
+        if values.is_cuda:
+            return self.sum_sorted(values[self.by_target.order])
+        return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, self.target, values)
+
+    def sum_sorted(self, values: Tensor) -> Tensor:
+        """``sum_to_target`` of values in the order sorted by target."""
+        if values.is_cuda:  # additions into one place have no fixed order there, sums of segments have
+            return torch.segment_reduce(values, "sum", offsets=self.by_target.pointer, axis=0, initial=0)
+        target = self.target.index_select(0, self.by_target.order)
+        return values.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, target, values)
+
+    def sum_over_graph(self, values: Tensor, mean: bool = False) -> Tensor:
+        """Sum node values over each graph: ``[N, ...] -> [G, ...]``; with ``mean``, average them, 0 without nodes."""
+        pointer = self._known.get("node_pointer")
+        if values.is_cuda and values.dim() == 2 and pointer is not None and find_spec("triton") is not None:
+            from dgn.kernels.triton.segment_sum import SegmentSum
+
+            summed: Tensor = SegmentSum.apply(values, pointer, self.batch, mean)  # type: ignore[no-untyped-call]
+            return summed
+        number = self.target.new_zeros(self.num_nodes) if self.batch is None else self.batch
+        total = values.new_zeros(self.num_graphs, *values.shape[1:]).index_add(0, number, values)
+        return total / self.graph_size(values.dtype).clamp(min=1) if mean else total
+
+    def graph_size(self, dtype: torch.dtype) -> Tensor:
+        """The number of nodes of each graph. [G, 1]"""
+
+        def count() -> Tensor:
+            return self.sum_over_graph(torch.ones(self.num_nodes, 1, dtype=dtype, device=self.edge_index.device))
+
+        size: Tensor = self.once(f"graph size {dtype}", count)
+        return size
+
+    def max_to_target(self, values: Tensor) -> Tensor:
+        """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""
+        return largest_by(values, self.target, self.num_nodes)
+
+    def max_over_graph(self, values: Tensor) -> Tensor:
+        """The largest of the non-negative edge values in the graph of each edge: ``[E, ...] -> [E or 1, ...]``."""
+        if self.batch is None or self.num_edges == 0:
+            return values.amax(dim=0, keepdim=True) if self.num_edges else values
+        graph = self.batch[self.target]
+        return largest_by(values, graph, self.num_graphs)[graph]
+
+
+def as_graph(
+    edge_index: Any, num_nodes: int | None = None, batch: Tensor | None = None, num_graphs: int | None = None
+) -> Graph:
+    """Check a graph once and wrap it; a ``Graph`` passes through.
+
+    ``edge_index`` is a tensor ``[2, E]``, a ``Graph``, a PyG ``Data`` or ``Batch``, whose ``num_nodes`` and ``batch``
+    are then used, or packed graphs, which are taken side by side. ``num_nodes`` defaults to one more than the highest
+    node that has an edge, and ``num_graphs`` to one more than the highest number in ``batch``.
+
+    >>> import torch
+    >>> as_graph(torch.tensor([[0], [3]])).num_nodes
+    4
+    """
+    if isinstance(edge_index, Graph):
+        check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
+        if batch is None and (num_graphs is None or num_graphs == edge_index.once("num_graphs", lambda: num_graphs)):
+            return edge_index
+        batch = edge_index.batch if batch is None else batch
+        return as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
+    if hasattr(data := edge_index, "edge_index") and hasattr(data, "num_nodes"):
+        if isinstance(whole := getattr(data, "graph", None), Graph):  # packed: nodes of each one count from 0
+            return as_graph(whole, num_nodes, batch, num_graphs)
+        if batch is None and (batch := getattr(data, "batch", None)) is not None and num_graphs is None:
+            num_graphs = getattr(data, "num_graphs", None)  # those at the end may have no nodes
+        check_num_nodes(type(data).__name__, data.num_nodes, num_nodes, "set its own num_nodes if that is wrong")
+        return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
+    edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
+    if batch is not None and not isinstance(batch, Tensor):
+        raise TypeError(f"batch: expected a tensor [N], got {type(batch).__name__}; convert it with torch.as_tensor")
+    tracing = torch.compiler.is_compiling()
+    if batch is not None and (
+        batch.shape != (num_nodes,) or batch.is_floating_point() or (not tracing and bool((batch < 0).any()))
+    ):
+        raise ValueError(
+            f"batch: expected the graph number (0 or more) of each of {num_nodes} nodes, got {batch.dtype} of shape "
+            f"{list(batch.shape)}; PyG's Batch.batch has this form"
+        )
+    graph = Graph(edge_index, num_nodes, None if batch is None else batch.long())  # bytes would index as a mask
+    if num_graphs is not None:
+        graph._known["num_graphs"] = num_graphs
+    return graph
+
+
+def prepared_graph(edge_index: Tensor, batch: Tensor, num_graphs: int, **known: Any) -> Graph:
+    """A graph whose parts were made elsewhere: nothing is checked, sorted or counted again.
+
+    ``known`` holds ``by_target``, ``source_pointer``, ``place`` and whatever else :meth:`Graph.once` would make. Edges
+    behind the last pointer are padding: no node receives them.
+    """
+    graph = Graph(edge_index, batch.size(0), batch)
+    graph._known.update(known, num_graphs=num_graphs)
+    return graph
+
+
+def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
+    """The graph of node values: a bare ``edge_index`` has as many nodes as there are rows."""
+    return as_graph(edge_index, len(nodes) if isinstance(edge_index, Tensor) else None)
+
+
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
+    """Rows of ``values``, in a way whose gradient has the same bits on every run: it differs between devices."""
+    return values[index] if values.is_cuda else values.index_select(0, index)
+
+
+def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
+    sorted_end, order = end.sort(stable=True)
+    pointer = torch.searchsorted(sorted_end, torch.arange(num_nodes + 1, device=end.device))
+    index = torch.int32 if max(end.size(0), num_nodes) < 2**31 else torch.int64
+    return Layout(pointer, order.to(index), other[order].to(index))
+
+
+def _inverse(order: Tensor) -> Tensor:
+    """The inverse of a permutation."""
+    positions = torch.arange(order.size(0), device=order.device, dtype=order.dtype)
+    return torch.empty_like(order).index_copy(0, order.long(), positions)
+
+
+def largest_by(values: Tensor, index: Tensor, size: int) -> Tensor:
+    """The largest of the non-negative rows that share an index, 0 for none: ``[R, ...] -> [size, ...]``."""
+    expanded = index.long().view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+    return values.new_zeros(size, *values.shape[1:]).scatter_reduce(0, expanded, values, reduce="amax")

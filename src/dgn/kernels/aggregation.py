@@ -1,0 +1,117 @@
+"""What a kernel is given: plain tensors and numbers, no names and no graph."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Code(IntEnum):
+    """What one output of a kernel is. A directional sum is followed by the column of its weights."""
+
+    SUM = 0
+    MEAN = 1
+    MAX = 2
+    MIN = 3
+    VAR = 4
+    STD = 5
+    SIGNED = 6
+    ABSOLUTE = 7
+
+
+SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its gradient are 0
+
+
+class Call(NamedTuple):
+    """One aggregation as kernels see it; parts as in ``Messages``, edges in the order sorted by target.
+
+    ``place`` says where the edge at each place of that order stands in the order sorted by source, whose edges of
+    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``rank``, on the CPU, says in which row the outputs
+    of each node are written and their gradients read; without it, in the row of the node. ``number`` [E, R], on the
+    GPU, stands in the place of ``row``: the part of an edge is the sum of all R rows of the table times its numbers.
+    """
+
+    source: Tensor | None
+    target: Tensor | None
+    table: Tensor | None
+    row: Tensor | None
+    node: Tensor | None
+    weight: Tensor
+    self_weight: Tensor
+    pointer: Tensor
+    order: Tensor
+    neighbor: Tensor
+    source_pointer: Tensor
+    place: Tensor
+    codes: list[int]
+    columns: list[int]
+    has_self: bool
+    save: bool
+    rank: Tensor | None = None
+    number: Tensor | None = None
+
+    def needs(self, *codes: Code) -> bool:
+        return any(code in codes for code in self.codes)
+
+    @property
+    def example(self) -> Tensor:
+        """A tensor with the channels, dtype and device of the messages."""
+        present = [part for part in (self.source, self.target, self.table) if part is not None]
+        return present[0]
+
+    @property
+    def num_nodes(self) -> int:
+        return self.pointer.size(0) - 1
+
+    @property
+    def table_row(self) -> Tensor:
+        """The row of the table of each edge."""
+        return self.order if self.row is None else self.row
+
+    def empty_outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Space for the outputs and for what the way back needs: places of extremes, signs, averages.
+
+        Averages are relative to the first message of a node, so that a common offset costs no digits.
+        """
+        like, n, c = self.example, self.num_nodes, self.example.size(1)
+        keep_max, keep_min = (self.save and self.needs(code) for code in (Code.MAX, Code.MIN))
+        keep_average = self.save and self.needs(Code.VAR, Code.STD)
+        keep_sign = self.save and self.needs(Code.ABSOLUTE)
+        signed = {column for code, column in zip(self.codes, self.columns, strict=True) if code == Code.ABSOLUTE}
+        # 0 for sums without an absolute value
+        signs = like.new_empty if len(signed) == self.weight.size(1) else like.new_zeros
+        accumulator = torch.promote_types(like.dtype, torch.float32)
+        return (
+            like.new_empty(n, len(self.codes), c),
+            like.new_empty(n if keep_max else 0, c, dtype=torch.int32),
+            like.new_empty(n if keep_min else 0, c, dtype=torch.int32),
+            signs(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),
+            like.new_empty(n if keep_average else 0, c, dtype=accumulator),
+        )
+
+    def empty_gradients(self, cleared: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Space for the gradients of messages, of the source, of the target and of what stands for the node.
+
+        ``cleared``: that of messages is 0 where it must be.
+        """
+        like, c = self.example, self.example.size(1)
+        sources = 0 if self.source is None else self.source.size(0)
+        # Kernels leave out padding, edges that no node receives; the gradient of a table reads them all.
+        edges = like.new_empty if self.table is None or not cleared else like.new_zeros
+        return (
+            edges(self.neighbor.size(0), c),
+            like.new_empty(sources, c),
+            like.new_empty(0 if self.target is None else self.num_nodes, c),
+            like.new_empty(self.num_nodes if self.has_self else 0, c),
+        )
+
+
+class Saved(NamedTuple):
+    """What the forward pass leaves for the way back."""
+
+    out: Tensor
+    at_max: Tensor
+    at_min: Tensor
+    sign: Tensor
+    average: Tensor

@@ -1,0 +1,98 @@
+"""Running the Numba kernels, in parallel over nodes."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dgn.kernels.aggregation import Call, Saved
+from dgn.kernels.numba.aggregate_backward import gradient_of_messages, sum_kinds, sum_segments
+from dgn.kernels.numba.aggregate_forward import aggregate_nodes
+from dgn.kernels.numba.simd import WIDTH
+from dgn.kernels.numba.threads import for_chunks
+
+SMALLEST = 1 << 17  # numbers of messages in a piece of work: below, handing it to a thread takes as long as doing it
+ROWS = 1024  # that are summed by kind in one go, whatever the number of threads
+
+
+def forward(call: Call, prepared: tuple[Any, ...] | None = None) -> Saved:
+    """Run the plan on the CPU; ``prepared`` are the :func:`arrays_of` the call."""
+    if call.example.size(1) < WIDTH:
+        return Saved(*(_narrow(part, call) for part in forward(_widen(call))))
+    saved = Saved(*call.empty_outputs())
+    given = arrays_of(call) if prepared is None else prepared
+    arrays = *given, _array(call.node, call), *(part.numpy() for part in saved)
+    for_chunks(lambda begin, end: aggregate_nodes(begin, end, *arrays), call.num_nodes, _smallest(call))
+    return saved
+
+
+def backward(
+    call: Call,
+    grad: Tensor,
+    saved: Saved,
+    ends: tuple[Tensor, Tensor] | None = None,
+    prepared: tuple[Any, ...] | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
+
+    ``ends``: where to put those of source and target; ``prepared`` as in :func:`forward`.
+    """
+    if call.example.size(1) < WIDTH:
+        wide = backward(_widen(call), _wide(grad), Saved(*map(_wide, saved)))
+        return _narrow(wide[0], call), _narrow(wide[1], call), _narrow(wide[2], call), _narrow(wide[3], call)
+    edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
+    source_grad, target_grad = (source_grad, target_grad) if ends is None else ends
+    edge_grad[int(call.pointer[-1]) :] = 0  # padding, which stands behind all others
+    place = call.order if call.source is None else call.place
+    given = arrays_of(call) if prepared is None else prepared
+    arrays = *given, *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
+    for_chunks(lambda begin, end: gradient_of_messages(begin, end, *arrays), call.num_nodes, _smallest(call))
+    if call.source is not None:
+        by_source = edge_grad.numpy(), call.source_pointer.numpy(), source_grad.numpy()
+        for_chunks(lambda begin, end: sum_segments(begin, end, *by_source), len(source_grad), _smallest(call))
+    return edge_grad, source_grad, target_grad, node_grad
+
+
+def sum_by_kind(values: Tensor, kind: Tensor, kinds: int, place: Tensor) -> Tensor:
+    """Sum rows that share a kind: ``[R, C] -> [kinds, C]``; row r is ``values[place[r]]``."""
+    if values.size(1) < WIDTH:
+        return sum_by_kind(_wide(values), kind, kinds, place)[:, : values.size(1)].contiguous()
+    parts = values.new_empty(-(-kind.size(0) // ROWS), kinds, values.size(1))
+    arrays = values.numpy(), place.numpy(), kind.numpy(), parts.numpy(), ROWS
+    for_chunks(lambda begin, end: sum_kinds(begin, end, *arrays), len(parts), 4)
+    return parts.sum(dim=0)
+
+
+def _smallest(call: Call) -> int:
+    """Nodes in a piece of work."""
+    return -(-SMALLEST * call.num_nodes // max(1, call.neighbor.size(0) * call.example.size(1)))
+
+
+def arrays_of(call: Call) -> tuple[Any, ...]:
+    """What kernels read, both ways."""
+    parts = [_array(part, call) for part in (call.source, call.target, call.table)]
+    weights = [part.to(call.example.dtype).numpy() for part in (call.weight, call.self_weight)]
+    rank = call.pointer.new_empty(0) if call.rank is None else call.rank
+    layout = [part.numpy() for part in (call.table_row, call.pointer, call.neighbor, rank)]
+    return (*parts, *weights, *layout, np.array(call.codes), np.array(call.columns), call.has_self)
+
+
+def _array(part: Tensor | None, call: Call) -> Any:
+    """A missing part is an array without rows."""
+    return (call.example.new_empty(0, call.example.size(1)) if part is None else part).numpy()
+
+
+def _wide(part: Tensor) -> Tensor:
+    """Channels of zeros behind the others, up to the width of the kernels."""
+    return torch.nn.functional.pad(part, (0, WIDTH - part.size(-1)))
+
+
+def _widen(call: Call) -> Call:
+    parts = (None if part is None else _wide(part) for part in (call.source, call.target, call.table, call.node))
+    source, target, table, node = parts
+    return call._replace(source=source, target=target, table=table, node=node)
+
+
+def _narrow(part: Tensor, call: Call) -> Tensor:
+    return part[..., : call.example.size(1)].contiguous()

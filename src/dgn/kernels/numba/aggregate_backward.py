@@ -1,0 +1,108 @@
+"""The way back on the CPU (Numba): gradients of messages by target, then summed by source or by kind of edge."""
+
+import numpy as np
+
+from dgn.kernels.numba.aggregate_forward import ABSOLUTE, MAX, MEAN, MIN, SIGNED, STD, SUM, VAR, block_start
+from dgn.kernels.numba.jit import compiled, inlined
+from dgn.kernels.numba.simd import WIDTH, as_floating, load, load_part, spread, store, where_above, where_equal
+
+
+@inlined
+def gradient_of_code(code, value, result, count, zero):
+    """How the gradient of one isotropic output reaches messages: of all alike, and along their distance to the mean."""
+    if code == SUM:
+        return value, zero
+    if code == MEAN:
+        return value / count, zero
+    if code == VAR:
+        return zero, (value + value) / count
+    if code == STD:
+        return zero, where_above(result, zero, value / (result * count), zero)
+    return zero, zero
+
+
+@compiled
+def gradient_of_messages(
+    first, last, source, target, table, weight, self_weight, row, pointer, neighbor, rank, codes, columns, has_self,
+    grad, out, at_max, at_min, sign, average, place, edge_grad, target_grad, node_grad,
+):  # fmt: skip
+    """Gradients of all messages into some nodes, written to ``edge_grad[place]``, and of their own parts."""
+    channels, columns_of_weight = grad.shape[2], weight.shape[1]
+    zero = spread(grad.dtype.type(0))
+    sums = np.empty((columns_of_weight, WIDTH), grad.dtype)
+    for i in range(first, last):
+        begin, end, at = pointer[i], pointer[i + 1], rank[i] if len(rank) else i
+        count = grad.dtype.type(max(end - begin, 1))
+        for block in range((channels + WIDTH - 1) // WIDTH):
+            c = block_start(block, channels)
+            own = load_part(target, (i, c))
+            constant, slope, largest, smallest, middle = zero, zero, zero, zero, zero
+            for column in range(columns_of_weight):
+                store(sums, (column, 0), zero)
+            for a in range(len(codes)):
+                value = load(grad, (at, a, c))
+                if codes[a] == MAX:
+                    largest = largest + value
+                elif codes[a] == MIN:
+                    smallest = smallest + value
+                elif codes[a] < SIGNED:
+                    parts = gradient_of_code(codes[a], value, load(out, (at, a, c)), count, zero)
+                    constant, slope = constant + parts[0], slope + parts[1]
+                else:
+                    if codes[a] == ABSOLUTE:
+                        value = value * as_floating(load(sign, (i, columns[a], c)), value)
+                    store(sums, (columns[a], 0), load(sums, (columns[a], 0)) + value)
+            place_max, place_min = load_part(at_max, (i, c)), load_part(at_min, (i, c))
+            if len(average) and end > begin:
+                pivot = own + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
+                middle = pivot + load(average, (i, c))
+            of_target = zero
+            for slot in range(begin, end):
+                value, here = constant, spread(np.int32(slot - begin))
+                if len(average):
+                    m = own + load_part(source, (neighbor[slot], c)) + load_part(table, (row[slot], c))
+                    value = value + slope * (m - middle)
+                if len(at_max):
+                    value = value + where_equal(place_max, here, largest, zero)
+                if len(at_min):
+                    value = value + where_equal(place_min, here, smallest, zero)
+                for column in range(columns_of_weight):
+                    value = value + weight[slot, column] * load(sums, (column, 0))
+                store(edge_grad, (place[slot], c), value)
+                of_target = of_target + value
+            if len(target_grad):
+                store(target_grad, (i, c), of_target)
+            if has_self:
+                of_node = zero
+                for column in range(columns_of_weight):
+                    of_node = of_node + self_weight[i, column] * load(sums, (column, 0))
+                store(node_grad, (i, c), of_node)
+
+
+@compiled
+def sum_segments(first, last, values, pointer, out):
+    """Sum rows ``pointer[j]`` to ``pointer[j + 1]`` of ``values`` into row j of ``out``."""
+    channels, zero = values.shape[1], spread(values.dtype.type(0))
+    for j in range(first, last):
+        for block in range((channels + WIDTH - 1) // WIDTH):
+            c, total = block_start(block, channels), zero
+            for slot in range(pointer[j], pointer[j + 1]):
+                total = total + load(values, (slot, c))
+            store(out, (j, c), total)
+
+
+@compiled
+def sum_kinds(first, last, values, place, kind, out, rows):
+    """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each part of ``rows`` rows apart."""
+    channels, zero = values.shape[1], spread(values.dtype.type(0))
+    blocks = (channels + WIDTH - 1) // WIDTH
+    sums = np.empty((out.shape[1], blocks * WIDTH), values.dtype)
+    for part in range(first, last):
+        sums[:] = 0
+        for r in range(part * rows, min((part + 1) * rows, len(kind))):
+            for block in range(blocks):
+                total = load(sums, (kind[r], block * WIDTH)) + load(values, (place[r], block_start(block, channels)))
+                store(sums, (kind[r], block * WIDTH), total)
+        for k in range(out.shape[1]):
+            for block in range(blocks):
+                store(out, (part, k, block_start(block, channels)), load(sums, (k, block * WIDTH)) + zero)

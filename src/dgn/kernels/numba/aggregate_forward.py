@@ -1,0 +1,109 @@
+"""One pass on the CPU (Numba): each target node reads its neighbours once, sixteen channels at a time."""
+
+import numpy as np
+
+from dgn.kernels.aggregation import SMALLEST_VARIANCE, Code
+from dgn.kernels.numba.jit import compiled, inlined
+from dgn.kernels.numba.simd import WIDTH, load, load_part, root, spread, store, where_above, where_larger
+
+SUM, MEAN, MAX, MIN, VAR, STD, SIGNED, ABSOLUTE = (int(code) for code in Code)
+
+
+@inlined
+def has(codes, first, second):
+    for code in codes:
+        if code in (first, second):
+            return True
+    return False
+
+
+@inlined
+def block_start(block, channels):
+    """The first channel of a block; the last block overlaps the one before it, and does some channels again."""
+    return min(block * WIDTH, channels - WIDTH)
+
+
+@inlined
+def finish_isotropic(code, count, total, moment, second, largest, smallest, zero, limit):
+    """One output that no direction enters."""
+    if code == SUM:
+        return total
+    if code == MEAN:
+        return total / count
+    if code == MAX:
+        return largest
+    if code == MIN:
+        return zero - smallest
+    mean = moment / count
+    variance = second / count - mean * mean
+    if code == VAR:
+        return where_larger(variance, zero, variance, zero)
+    return where_larger(variance, limit, root(variance), zero)
+
+
+@inlined
+def sign_of(value, zero):
+    above, below, neither = spread(np.int8(1)), spread(np.int8(-1)), spread(np.int8(0))
+    return where_above(value, zero, above, where_above(zero, value, below, neither))
+
+
+@compiled
+def aggregate_nodes(
+    first, last, source, target, table, weight, self_weight, row, pointer, neighbor, rank, codes, columns, has_self,
+    node, out, at_max, at_min, sign, average,
+):  # fmt: skip
+    """All outputs of some nodes."""
+    channels, columns_of_weight = out.shape[2], weight.shape[1]
+    need_sum, need_var = has(codes, SUM, MEAN), has(codes, VAR, STD)
+    need_max, need_min = has(codes, MAX, MAX), has(codes, MIN, MIN)
+    zero, limit = spread(out.dtype.type(0)), spread(out.dtype.type(SMALLEST_VARIANCE))
+    lowest, nowhere = spread(out.dtype.type(-np.inf)), spread(np.int32(-1))
+    sums = np.empty((columns_of_weight, WIDTH), out.dtype)
+    for i in range(first, last):
+        begin, end, at = pointer[i], pointer[i + 1], rank[i] if len(rank) else i
+        count = out.dtype.type(max(end - begin, 1))
+        for block in range((channels + WIDTH - 1) // WIDTH):
+            c = block_start(block, channels)
+            own = load_part(target, (i, c))
+            total, moment, second, place_max, place_min = zero, zero, zero, nowhere, nowhere
+            largest, smallest = (lowest, lowest) if end > begin else (zero, zero)  # the smallest with another sign
+            pivot = zero
+            if need_var and end > begin:
+                pivot = own + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
+            for column in range(columns_of_weight):
+                store(sums, (column, 0), zero)
+            for slot in range(begin, end):
+                m = own + load_part(source, (neighbor[slot], c)) + load_part(table, (row[slot], c))
+                if need_sum:
+                    total = total + m
+                if need_var:
+                    away = m - pivot
+                    moment, second = moment + away, second + away * away
+                if need_max:
+                    place_max = where_larger(m, largest, spread(np.int32(slot - begin)), place_max)
+                    largest = where_larger(m, largest, m, largest)
+                if need_min:
+                    minus = zero - m
+                    place_min = where_larger(minus, smallest, spread(np.int32(slot - begin)), place_min)
+                    smallest = where_larger(minus, smallest, minus, smallest)
+                for column in range(columns_of_weight):
+                    store(sums, (column, 0), load(sums, (column, 0)) + weight[slot, column] * m)
+            for a in range(len(codes)):
+                if codes[a] < SIGNED:
+                    value = finish_isotropic(codes[a], count, total, moment, second, largest, smallest, zero, limit)
+                else:
+                    value = load(sums, (columns[a], 0))
+                    if has_self and self_weight[i, columns[a]] != 0:
+                        itself = load(node, (i, c)) if len(node) else own + load_part(source, (i, c))
+                        value = value + self_weight[i, columns[a]] * itself
+                    if codes[a] == ABSOLUTE:
+                        if len(sign):
+                            store(sign, (i, columns[a], c), sign_of(value, zero))
+                        value = where_above(zero, value, zero - value, value)
+                store(out, (at, a, c), value)
+            if len(average):
+                store(average, (i, c), moment / count)
+            if len(at_max):
+                store(at_max, (i, c), place_max)
+            if len(at_min):
+                store(at_min, (i, c), place_min)

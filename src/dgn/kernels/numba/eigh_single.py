@@ -1,0 +1,92 @@
+"""One symmetric matrix (Numba): eight neighbouring columns of a row are one vector, or eight eigenvalues of a step.
+
+For matrices of which eight at once would not fit into the cache. Rows are padded with zeros to whole vectors.
+"""
+
+from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.simd_float64 import LANES, across, load, spread, store
+from dgn.kernels.numba.sturm import CUTS, multisect
+from dgn.kernels.numba.tridiagonal import factorize, rescale, substitute
+from dgn.kernels.numba.tridiagonalize import reduce, transform
+
+ITERATIONS = 2  # of inverse iteration
+APART = 2e-16  # between the shifts of copies of one eigenvalue, so that their vectors differ from the start
+
+
+@compiled
+def lowest(n, count, matrix, values, vectors, work, noise):
+    """The ``count`` pairs after the trivial one: ``values [count]`` and rows 1 to ``count`` of ``vectors``.
+
+    ``matrix`` has as many rows as columns, padded to whole vectors with zeros; it is destroyed. Row 0 of ``vectors``
+    holds the unit eigenvector of eigenvalue 0, and is destroyed. ``work`` has room for ``room(n, count)`` vectors.
+    """
+    length = LANES * (n + 8)
+    diagonal, off_diagonal, square = work, work[length:], work[2 * length :]
+    narrow, factor, scratch = work[3 * length :], work[3 * length + 2 * (n + 8) :], work[4 * length :]
+    reduce(n, matrix, narrow, narrow[n + 8 :], factor, scratch)
+    narrow[n + 8] = narrow[2 * n + 8] = narrow[2 * n + 9] = 0.0
+    for i in range(n + 2):
+        store(diagonal, i, spread(narrow[i]))
+        store(off_diagonal, i, spread(narrow[n + 8 + i]))
+    store(scratch, 0, rescale(n, diagonal, off_diagonal, square))
+    norm = scratch[0]
+    part = LANES * 3 * (-(-CUTS * count // (3 * LANES)))
+    multisect(n, diagonal, square, 1, count, scratch, scratch[part:], values[:count])
+    transform(n, matrix, factor, 0, 1, True, vectors)
+    iterate(n, diagonal, off_diagonal, values, count, vectors, scratch, noise)
+    transform(n, matrix, factor, 1, count + 1, False, vectors)
+    for q in range(count):
+        values[q] *= norm
+
+
+@compiled
+def room(n, count):
+    """How many vectors ``lowest`` works with."""
+    return 4 * (n + 8) + max(6 * (n + 8), count + 6)
+
+
+@compiled
+def iterate(n, diagonal, off_diagonal, values, count, vectors, work, noise):
+    """Rows 1 to ``count`` of ``vectors`` from ``values``, eight at a time; row 0 holds that of eigenvalue 0."""
+    width = LANES * (-(-n // LANES))
+    factors, x = work, work[5 * LANES * (n + 8) :]
+    for start in range(0, count, LANES):
+        some = min(LANES, count - start)
+        for lane in range(LANES):
+            q = min(start + lane, count - 1)
+            x[lane] = values[q] + APART * q
+        factorize(n, diagonal, off_diagonal, load(x, 0), factors)
+        for q in range(start, start + some):
+            for i in range(n):
+                vectors[(q + 1) * width + i] = noise[q * n + i]
+            vectors[(q + 1) * width + n : (q + 2) * width] = 0.0
+        for _ in range(ITERATIONS):
+            for lane in range(LANES):
+                row = (min(start + lane, count - 1) + 1) * width
+                for i in range(n):
+                    x[i * LANES + lane] = vectors[row + i]
+            substitute(n, factors, x, 0)
+            for q in range(start, start + some):
+                for i in range(n):
+                    vectors[(q + 1) * width + i] = x[i * LANES + q - start]
+                orthonormalize(width // LANES, q + 1, vectors)
+
+
+@compiled
+def orthonormalize(tiles, q, vectors):
+    """Make row q orthogonal to those before it, and of unit length. Twice, since rounding spoils the first time."""
+    mine = q * tiles
+    for _ in range(2):
+        for p in range(q):
+            inner = spread(0.0)
+            for t in range(tiles):
+                inner += load(vectors, p * tiles + t) * load(vectors, mine + t)
+            inner = spread(across(inner))
+            for t in range(tiles):
+                store(vectors, mine + t, load(vectors, mine + t) - inner * load(vectors, p * tiles + t))
+    square = spread(0.0)
+    for t in range(tiles):
+        square += load(vectors, mine + t) * load(vectors, mine + t)
+    scale = spread(across(square) ** -0.5)
+    for t in range(tiles):
+        store(vectors, mine + t, load(vectors, mine + t) * scale)

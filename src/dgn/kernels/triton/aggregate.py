@@ -1,0 +1,116 @@
+"""Launching the Triton kernels."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from dgn.kernels.aggregation import Call, Code, Saved
+from dgn.kernels.triton.aggregate_backward import gradient_of_messages
+from dgn.kernels.triton.aggregate_forward import aggregate_nodes
+from dgn.kernels.triton.segment_sum import sum_segments
+
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def forward(call: Call, towers: int = 1) -> Saved:
+    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter).
+
+    With several ``towers``, which share out the C channels, outputs lie tower by tower, [N, T, A, C / T], as a product
+    of each tower with a matrix of its own reads them.
+    """
+    saved = Saved(*call.empty_outputs())
+    unused = call.pointer
+    shape = _shape(call.example, call.neighbor, call.num_nodes)
+    if saved.out.numel():
+        aggregate_nodes[shape.pop("grid")](
+            _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
+            _or(call.number, unused), _or(call.node, unused), call.weight, call.self_weight, call.pointer,
+            call.neighbor, *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
+            A=len(call.codes), NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
+            SAVE=call.save, WIDTH=_width(call, towers), **_constants(call), **shape,
+        )  # fmt: skip
+    if towers == 1:
+        return saved
+    return saved._replace(out=saved.out.view(call.num_nodes, towers, len(call.codes), _width(call, towers)))
+
+
+def backward(
+    call: Call,
+    grad: Tensor,
+    saved: Saved,
+    space: Gradients | None = None,
+    extra: Tensor | None = None,
+    towers: int = 1,
+    number_grad: Tensor | None = None,
+) -> Gradients:
+    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
+
+    They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
+    the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs. Where edges
+    have numbers, ``number_grad`` [N, R, C] must be given: what each node adds to the gradient of R rows of the table.
+    """
+    assert (number_grad is None) == (call.number is None)
+    space = call.empty_gradients() if space is None else space
+    edge_grad, source_grad, target_grad, node_grad = space
+    unused = call.pointer
+    shape = _shape(call.example, call.neighbor, call.num_nodes)
+    if grad.numel():
+        gradient_of_messages[shape.pop("grid")](
+            grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
+            call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
+            call.order if call.source is None else call.place, *saved[1:], _or(call.number, unused),
+            _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
+            call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
+            A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
+        )  # fmt: skip
+    if source_grad.numel():
+        shape = _shape(call.example, call.neighbor, source_grad.size(0))
+        sum_segments[shape.pop("grid")](edge_grad, call.source_pointer, source_grad, call.example.size(1),
+                                          source_grad.stride(0), MEAN=False, **shape)  # fmt: skip
+    return space
+
+
+def _constants(call: Call) -> dict[str, Any]:
+    return {
+        "CODES": tuple(call.codes),
+        "COLUMNS": tuple(call.columns),
+        "W": call.weight.size(1),
+        "NEED_VAR": call.needs(Code.VAR, Code.STD),
+        "NEED_MAX": call.needs(Code.MAX),
+        "NEED_MIN": call.needs(Code.MIN),
+        "HAS_SOURCE": call.source is not None,
+        "HAS_TARGET": call.target is not None,
+        "HAS_TABLE": call.table is not None and call.number is None,
+        "NUMBERS": 0 if call.number is None else call.number.size(1),
+        "HAS_SELF": call.has_self,
+    }
+
+
+def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
+    """Grid and blocks: one warp per node and 128 channels, as many edges at once as a node has on average."""
+    channels = example.size(1)
+    block_c = min(128, triton.next_power_of_2(max(channels, 1)))
+    degree = neighbor.size(0) // max(num_nodes, 1)
+    return {
+        "grid": (num_nodes, triton.cdiv(channels, block_c)),
+        "ACC": tl.float64 if example.dtype == torch.float64 else tl.float32,
+        "BLOCK_C": block_c,
+        "BLOCK_E": 4 if degree <= 16 else 8 if degree <= 32 else 32,
+        "num_warps": 1,
+    }
+
+
+def _width(call: Call, towers: int) -> int:
+    """Channels of a tower; 0 for a single one, whose kernels need not know."""
+    return 0 if towers == 1 else call.example.size(1) // towers
+
+
+def _stride(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.stride(0)
+
+
+def _or(tensor: Tensor | None, unused: Tensor) -> Tensor:
+    return unused if tensor is None else tensor

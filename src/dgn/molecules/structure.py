@@ -1,0 +1,31 @@
+"""Structural numbers of molecules that a trained network is asked about."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from dgn.data.benchmark import BONDS
+from dgn.encodings import Kinds, Structure
+from dgn.training.config import DataSettings
+
+SCALE, OFFSET, KINDS = "structure.scale", "structure.offset", "edge_encoder.features"  # among the weights
+
+
+def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Structure | None:
+    """The scale and the kinds of bonds that a network was trained with; they are kept with its weights.
+
+    >>> trained_structure(DataSettings(dataset="table"), {}) is None
+    True
+    """
+    if not data.structural:
+        return None
+    wanted = [SCALE, OFFSET, *([KINDS] if data.rings else [])]
+    width = data.random_walk + len(data.rings) + len(data.cliques)
+    missing = [name for name in wanted if name not in weights]
+    if missing or len(weights[SCALE]) != width:
+        raise ValueError(
+            f"weights: expected those of a network with {width} structural numbers, as model.json says, got "
+            f"{f'none called {missing[0]}' if missing else len(weights[SCALE])}; fit again"
+        )
+    kinds = Kinds.of_features(weights[KINDS], BONDS) if data.rings else None
+    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds, data.cliques)

@@ -1,0 +1,90 @@
+"""The end of a layer: sum over scalers, size factor, batch norm, ReLU, residual, dropout."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dgn.nn.conv_parts import Products, combine
+from dgn.nn.dropout import Dropout
+from dgn.nn.fused.cpu_epilogue import finish_rows
+from dgn.nn.fused.cpu_epilogue import is_fused as is_fused_on_cpu
+from dgn.nn.norm import BatchNorm, normalize_rows, suits_kernels
+
+
+def finish(
+    products: Products,
+    norm: BatchNorm | None,
+    dropout: Dropout,
+    size: Tensor | None = None,
+    real: Tensor | None = None,
+    residual: Tensor | None = None,
+    relu: bool = True,
+) -> Tensor:
+    r"""Bring a convolution to the output of its layer.
+
+    .. math:: \text{dropout}\Big(r_i + \text{relu}\Big(\text{norm}\Big(s_i \big(\textstyle\sum_s S_s y_{is} +
+        y_i^{own} + b\big)\Big)\Big)\Big)
+
+    ``size`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is three kernels each way.
+
+    Shapes:
+        ``products`` see :class:`Products`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
+    """
+    if norm is not None and is_fused(products.every, norm):
+        return finish_fused(products, norm, dropout, size, real, residual, relu)
+    y = combine(products)
+    if norm is not None and is_fused_on_cpu(y, norm, size, real):
+        finished: Tensor = dropout(finish_rows(y, norm, size, residual, relu))
+        return finished
+    y = y if size is None else y * size
+    y = y if norm is None else normalize_rows(norm, y, real)
+    y = y.relu() if relu else y
+    out: Tensor = dropout(y if residual is None else y + residual)
+    return out
+
+
+def is_fused(every: Tensor, norm: BatchNorm) -> bool:
+    """Whether the kernels can do it: in training, in one process, in single precision, on a GPU."""
+    there = every.is_cuda and every.dtype == torch.float32 and every.numel() > 0 and find_spec("triton") is not None
+    return there and suits_kernels(norm, every)
+
+
+def finish_fused(
+    products: Products,
+    norm: BatchNorm,
+    dropout: Dropout,
+    size: Tensor | None,
+    real: Tensor | None,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    """The same by the kernels of ``tail_kernels``."""
+    from dgn.nn.fused.gpu_epilogue import Finish
+
+    every, own, scale, bias = products
+    rows = every.size(0)
+    end = end_of_layer(rows, norm, size, real, relu, draw_mask(rows, norm, dropout), dropout.p)
+    out: Tensor = Finish.apply(every, own, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
+    return out
+
+
+def draw_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
+    """1 for what dropout keeps and 0 for the rest [N, out]; ``None`` where it does nothing."""
+    if not dropout.training or dropout.p == 0:
+        return None
+    kept = torch.empty(rows, norm.num_features, device=norm.weight.device)
+    return kept.bernoulli_(1 - dropout.p, generator=dropout.generator)
+
+
+def end_of_layer(
+    rows: int, norm: BatchNorm, size: Tensor | None, real: Tensor | None, relu: bool, kept: Tensor | None, p: float
+) -> Any:
+    """What the kernels are told of the end of a layer."""
+    from dgn.nn.fused.gpu_epilogue import End, Running
+
+    # Kernels read one number for each row, and each behind the one before.
+    size, real = (None if part is None else part.expand(rows, 1).contiguous() for part in (size, real))
+    statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
+    return End(size, real, kept, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))

@@ -1,0 +1,203 @@
+"""A whole layer in training on the GPU, as one autograd function.
+
+Weight gradients are computed on a side stream (:mod:`dgn.nn.fused.wgrad_stream`).
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgn.aggregation import Plan, Weights
+from dgn.aggregation.custom_op import table_gradient
+from dgn.graph import Graph
+from dgn.kernels.aggregation import Call, Saved
+from dgn.kernels.autograd import differentiable_once
+from dgn.kernels.triton import aggregate as gpu
+from dgn.kernels.triton.matmul import multiply
+from dgn.kernels.triton.segment_sum import sum_by_kind
+from dgn.nn.fused.gpu_epilogue import End, Found, combine, norm_gradients, normalize, row_gradients
+from dgn.nn.fused.wgrad_stream import Beside, on
+from dgn.nn.linear import multiply_towers, sum_of_products, sum_of_rows
+
+
+class Maps(NamedTuple):
+    """The parameters of a layer; simple messages have none of the first four, messages without edges no ``edge``.
+
+    Shapes:
+        ``ends`` [2 in, in], ``message_bias`` [in], ``edge`` [in, D], ``own`` [out, in], ``scaled`` [T, S * out / T,
+        A * in / T], ``bias``, ``gamma`` and ``beta`` [out].
+    """
+
+    ends: Tensor | None
+    message_bias: Tensor | None
+    edge: Tensor | None
+    own: Tensor | None
+    scaled: Tensor
+    bias: Tensor
+    gamma: Tensor
+    beta: Tensor
+
+
+class Setting(NamedTuple):
+    """What a layer does not differentiate itself.
+
+    ``features`` [R, D] are the kinds of edges and ``row`` [E] that of each edge, sorted by target, or ``None`` where
+    every edge has its own. With ``number`` [E, R], in the same order, features of an edge are all rows times its
+    numbers, the last of which is 1. The gradient of ``features`` is gathered in ``beside``. ``scale`` [N, S], or
+    ``None`` for one scaler that is 1.
+    """
+
+    plan: Plan
+    graph: Graph
+    weights: Weights
+    features: Tensor | None
+    row: Tensor | None
+    number: Tensor | None
+    scale: Tensor | None
+    node_is_input: bool
+    residual: bool
+    end: End
+    beside: Beside
+
+
+def whole_layer(x: Tensor, maps: Maps, token: Tensor | None, setting: Setting) -> Tensor:
+    """Messages, aggregation, update, norm, ReLU, residual and dropout: [N, in] -> [N, out].
+
+    ``token`` of :func:`dgn.nn.fused.wgrad_stream.gather_beside` makes the gradient of ``features`` wait for this layer.
+    """
+    out: Tensor = _Layer.apply(x, *maps, token, setting)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
+        maps, setting = Maps(*given[:8]), given[9]
+        x, ends, table, own = x.contiguous(), None, None, None
+        if maps.ends is not None and maps.own is not None and maps.message_bias is not None:
+            with on(setting.beside.side, x):
+                table = None if setting.features is None or maps.edge is None else setting.features @ maps.edge.T
+                own = x @ maps.own.T
+            ends = multiply(x, maps.ends.T, maps.message_bias)
+            setting.beside.join(own, table)
+        n, towers = x.size(0), len(maps.scaled)
+        saved = gpu.forward(_call(setting, x, ends, table), towers)
+        every = multiply_towers(saved.out.view(n, towers, -1), maps.scaled.transpose(1, 2))
+        if setting.end.kept is not None:
+            setting.beside.join(setting.end.kept)
+        every = every.view(n, towers, -1, maps.bias.numel() // towers)
+        y, parts = combine(every, own, setting.scale, maps.bias, setting.end.size, setting.end.real)
+        out, found = normalize(y, parts, maps.gamma, maps.beta, x if setting.residual else None, setting.end)
+        ctx.save_for_backward(x, ends, table, y, *found, *saved, *maps)
+        ctx.setting = setting
+        return out
+
+    @staticmethod
+    @differentiable_once
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, ends, table, y, *rest = ctx.saved_tensors
+        found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting
+        grad, (n, width), out, towers = grad.contiguous(), x.shape, maps.bias.numel(), len(maps.scaled)
+        of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
+        every = x.new_empty(n, towers, maps.scaled.size(1)).unflatten(2, (-1, out // towers))
+        # The gradients of source, target and own part side by side: what the maps of the node need.
+        side_by_side = x.new_empty(n, width if ends is None else 2 * width + out)
+        own = None if ends is None else side_by_side[:, 2 * width :]
+        of_residual = row_gradients(
+            grad, y, found, maps.gamma, maps.beta, of, setting.end, setting.scale, every, own, setting.residual
+        )
+        every, aggregated = every.flatten(2), saved.out.view(n, towers, -1)
+        with on(setting.beside.side, every, aggregated):
+            of_scaled = sum_of_products(every, aggregated)
+        call = _call(setting, x, ends, table)
+        apart = ends is None or call.node is not None  # the node's own gradient is one of x
+        extra = of_residual if apart else None
+        of_aggregated = multiply_towers(every, maps.scaled)
+        edges, node = _messages_back(call, of_aggregated, saved, side_by_side, extra)
+        others = node if apart and node is not None else of_residual
+        if maps.ends is None or maps.own is None:
+            of_maps: tuple[Tensor | None, ...] = (None,) * 4
+            of_x = side_by_side if others is None else side_by_side.add_(others)
+        else:
+            of_maps = _maps_back(call, side_by_side, edges, x, maps, setting)
+            of_x = _add_product(others, side_by_side, torch.cat([maps.ends, maps.own]), in_place=others is node)
+        token = None if setting.features is None else x.new_empty(0)
+        return of_x, *of_maps, of_scaled, of.bias, of.gamma, of.beta, token, None
+
+
+def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: bool) -> Tensor:
+    """``values + x @ matrix``; in place only where the values are nobody else's."""
+    if values is None:
+        return x @ matrix
+    return values.addmm_(x, matrix) if in_place else torch.addmm(values, x, matrix)
+
+
+def _messages_back(
+    call: Call, grad: Tensor, saved: Saved, ends: Tensor, extra: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients of source and target, written side by side; returns those of edges and of the node by itself.
+
+    Those of edges are of the messages, or, where edges have numbers, what each node adds to the rows of the table.
+    """
+    n, width = call.num_nodes, call.example.size(1)
+    # Padding, which kernels leave out, is read only where every edge has a row of the table of its own.
+    every_edge = call.table is not None and call.row is None and call.number is None
+    edge = (grad.new_zeros if every_edge else grad.new_empty)(call.neighbor.size(0), width)
+    node = grad.new_empty(n if call.has_self else 0, width)
+    number = None if call.number is None else grad.new_empty(n, call.number.size(1), width)
+    target = ends[:, width : 2 * width] if call.target is not None else ends[:0]
+    space = edge, ends[:, :width], target, node
+    gpu.backward(call, grad, saved, space, extra, towers=grad.size(1), number_grad=number)
+    edges = edge if number is None else number
+    if not call.has_self:
+        return edges, None
+    if call.node is None and call.target is not None:  # the node stands for itself by its own parts
+        ends[:, : 2 * width].view(-1, 2, width).add_(node[:, None])
+        return edges, None
+    return edges, node
+
+
+def _maps_back(
+    call: Call, side_by_side: Tensor, edges: Tensor, x: Tensor, maps: Maps, setting: Setting
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Gradients of the maps of a node and of messages, beside the way back."""
+    width = x.size(1)
+    with on(setting.beside.side, side_by_side, edges, x):
+        products = sum_of_products(side_by_side, x)
+        of_edge = of_table = None
+        if call.table is not None and maps.edge is not None:
+            assert setting.features is not None
+            of_table = _table_back(call, edges)
+            of_edge = of_table.T @ setting.features
+            setting.beside.add(of_table, maps.edge)
+        itself = call.has_self and call.node is None
+        if of_table is not None and call.row is not None and not itself:  # the bias is in every message
+            of_message = of_table.sum(dim=0)
+        elif of_table is not None and call.number is not None and not itself:  # so is the last row
+            of_message = of_table[-1]
+        else:
+            of_message = sum_of_rows(side_by_side[:, width : 2 * width])
+    return products[: 2 * width], of_message, of_edge, products[2 * width :]
+
+
+def _table_back(call: Call, edges: Tensor) -> Tensor:
+    """The gradient of the table from those of edges; of padding, which stands behind all others, only zeros."""
+    assert call.table is not None
+    if call.number is not None:
+        return sum_of_rows(edges.flatten(1)).view(edges.shape[1:])
+    if call.row is not None:
+        return sum_by_kind(edges, call.row, call.table.size(0), call.place, call.pointer[-1:])
+    return table_gradient(call, edges, "triton")
+
+
+def _call(setting: Setting, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:
+    plan, graph, weights, layout = setting.plan, setting.graph, setting.weights, setting.graph.by_target
+    source, target = (x, None) if ends is None else ends.chunk(2, dim=1)
+    node = x if setting.node_is_input and ends is not None else None
+    return Call(
+        source, target, table, setting.row if table is not None else None, node, weights.edge.contiguous(),
+        weights.self.contiguous(), layout.pointer, layout.order, layout.neighbor, graph.source_pointer, graph.place,
+        list(plan.codes), list(plan.columns), plan.has_self, True,
+        number=setting.number if table is not None else None,
+    )  # fmt: skip

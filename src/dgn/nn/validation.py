@@ -1,0 +1,92 @@
+"""What a convolution and a network can be made of, and what edges they can be given."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from dgn.aggregation import SCALERS
+from dgn.graph import Graph
+from dgn.graph.checks import check_option
+from dgn.nn.edge_table import EdgeTable
+from dgn.nn.low_rank_edges import EdgeNumbers, Edges
+from dgn.nn.readout import READOUTS
+
+
+def check_arguments(in_channels: int, out_channels: int, message: object, edge_dim: int | None, towers: int) -> None:
+    """Refuse what makes no convolution."""
+    if in_channels < 1 or out_channels < 1:
+        raise ValueError(
+            f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; widths are not "
+            "inferred from the first input"
+        )
+    if not isinstance(message, nn.Module):
+        check_option("message", message, ("simple", "complex"))
+    if edge_dim is not None and message == "simple":
+        raise ValueError(f"edge_dim: expected None with message='simple', got {edge_dim}; use message='complex'")
+    if towers < 1 or in_channels % towers or out_channels % towers:
+        raise ValueError(
+            f"towers: expected a divisor of in_channels={in_channels} and out_channels={out_channels}, got {towers}; "
+            "choose widths that are multiples of it"
+        )
+    if towers > 1 and message != "complex":
+        raise ValueError(f"towers: expected 1 with message={message!r}, got {towers}; use message='complex'")
+
+
+def check_width(h: Tensor, hidden: int) -> Tensor:
+    """What an encoder made of the inputs of nodes, if a network can go on with it."""
+    if h.size(-1) != hidden:
+        raise ValueError(f"node_encoder: expected one that gives {hidden} channels, got {h.size(-1)}; make it so wide")
+    return h
+
+
+def read_scalers(scalers: Sequence[str], delta: float | None) -> tuple[tuple[str, ...], float]:
+    """The names of the degree scalers, and what they divide by: 1 where none was given and no scaler asks for one.
+
+    Others have no good default: log(degree + 1) is 1.1 at a degree of 2 and 3.9 at one of 50.
+
+    >>> read_scalers(["identity"], None), read_scalers(["identity", "amplification"], 1.1)
+    ((('identity',), 1.0), (('identity', 'amplification'), 1.1))
+    """
+    if isinstance(scalers, str) or not scalers:
+        raise ValueError(f"scalers: expected a list of one or more names, got {scalers!r}; ['identity'] is none")
+    for scaler in scalers:
+        check_option("scaler", scaler, SCALERS)
+    if set(scalers) == {"identity"}:
+        return tuple(scalers), 1.0 if delta is None else delta
+    if delta is None or not delta > 0:
+        raise ValueError(
+            f"delta: expected a number above 0, the mean of log(degree + 1) over the training nodes, for the scalers "
+            f"{', '.join(scalers)}, got {delta}; pass delta=dgn.average_log_degree(training_graphs)"
+        )
+    return tuple(scalers), delta
+
+
+def check_options(
+    readout: str, initialization: str, edge_encoder: nn.Module | None, edge_dim: int | None, edge_updates: bool
+) -> None:
+    """Refuse what makes no network."""
+    check_option("readout", readout, READOUTS)
+    check_option("initialization", initialization, ("pytorch", "authors"))
+    if edge_encoder is not None and edge_dim is None:
+        raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
+    if edge_updates and edge_dim is None:
+        raise ValueError(
+            "edge_updates: expected edge features to update, got edge_dim=None; pass edge_dim= and message='complex'"
+        )
+
+
+def check_edges(edge_dim: int | None, edge_attr: Edges, graph: Graph) -> None:
+    """Refuse edge features that the layer was not made for, or that are not one row per edge."""
+    rows = width = None
+    if edge_attr is not None:
+        each = edge_attr.number if isinstance(edge_attr, EdgeNumbers) else edge_attr
+        rows = (each.row if isinstance(each, EdgeTable) else each).size(0)
+        features = edge_attr if isinstance(edge_attr, Tensor) else edge_attr.table
+        width = features.size(1) if features.dim() == 2 else 0
+    if width != edge_dim or rows not in (None, graph.num_edges):
+        expected = "None" if edge_dim is None else f"{graph.num_edges} rows of width {edge_dim}"
+        came = "None" if rows is None else f"{rows} rows " + (f"of width {width}" if width else "of numbers")
+        raise ValueError(
+            f"edge_attr: expected {expected}, got {came}; "
+            "edge features need message='complex' and edge_dim= in the layer, and then go into every call"
+        )

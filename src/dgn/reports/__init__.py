@@ -1,1 +1,0 @@
-"""What runs leave behind: result files, tables beside the paper's, curves."""

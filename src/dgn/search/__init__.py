@@ -1,1 +1,0 @@
-"""Searching for settings: spaces in YAML, trials that are ordinary runs, the choice by validation alone."""

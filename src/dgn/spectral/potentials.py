@@ -1,0 +1,236 @@
+"""Directions of a graph: its low-frequency Laplacian eigenvectors, component by component."""
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from dgn.graph import Graph
+from dgn.graph.components import components
+from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
+from dgn.spectral.laplacians import Normalization, adjacency, check_request, normalized, weighted_graph
+from dgn.spectral.sign import canonical_sign
+from dgn.spectral.solvers.dense import Solution
+from dgn.spectral.solvers.large import solve_large
+from dgn.spectral.solvers.shift_invert import GUARD
+from dgn.spectral.solvers.small import solve_small, store
+from dgn.spectral.spectrum import (
+    Spectrum,
+    divide_by_scale,
+    rounding_of,
+    scale_by_degree,
+    vector_errors,
+    vector_rounding,
+)
+
+LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
+DIRECT_NODES = 10_000  # in one call; with fewer, torch is done before Numba's kernels are loaded
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Directions:
+    """The first k non-trivial eigenvectors of every connected component.
+
+    Shapes:
+        - ``potential`` [N, k]: column k - 1 is direction k; 0 on components that have no such vector.
+        - ``eigenvalues`` [C, k] float64, ascending; NaN where there is no such vector.
+        - ``gap`` [C, k] float64: relative gap to the next eigenvalue, in [0, 1]; near 0, the vector is one choice of
+          many. The last vector of a component has gap 1, one that does not exist NaN.
+        - ``component`` [N]: the component of each node, numbered by first node.
+        - ``sign_decided`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that no
+          rule can choose the sign.
+        - ``following`` [N, 1]: the vector after the last, of which only the eigenvalue is accurate, for ``update``.
+    """
+
+    potential: Tensor
+    eigenvalues: Tensor
+    gap: Tensor
+    component: Tensor
+    sign_decided: Tensor
+    following: Tensor | None = None
+
+    def __repr__(self) -> str:
+        (nodes, k), components = self.potential.shape, len(self.eigenvalues)
+        return f"Directions(nodes={nodes}, components={components}, k={k}, repeated={int(self.repeated().sum())})"
+
+    def repeated(self, tolerance: float = REPEATED) -> Tensor:
+        """Whether each eigenvalue occurs more than once in its component. [C, k]"""
+        return repeated(self.gap, tolerance)
+
+    def resample(self, generator: torch.Generator, tolerance: float = REPEATED) -> "Directions":
+        """The same directions with a random orthonormal basis in every repeated eigenspace (section B.4).
+
+        Vectors of equal eigenvalue are mixed by a uniformly random orthogonal matrix; all others stay as they are.
+        An eigenspace that reaches beyond the last column is sampled within the columns at hand: ask ``directions``
+        for a larger k, resample, then keep the first columns.
+        """
+        rotation = random_rotations(self.gap.to(generator.device), generator, tolerance).to(self.potential)
+        mixed = torch.einsum("nk,nkl->nl", self.potential, rotation[self.component])
+        return replace(self, potential=mixed, sign_decided=self.sign_decided & ~self.repeated(tolerance))
+
+    def update(
+        self,
+        edge_index: Any,
+        num_nodes: int | None = None,
+        normalization: Normalization = None,
+        edge_weight: Tensor | None = None,
+    ) -> "Directions":
+        """The directions after the graph has changed: those of the graph given here, found faster.
+
+        As :func:`directions` with the same arguments, to the same accuracy, but large components start from the
+        directions at hand. Edges may have come, gone or changed weight, components merged or split, and nodes been
+        added at the end. The fewer edges changed, the faster; small components are solved anew.
+
+        >>> path, cycle = torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        >>> directions(path, k=1).update(cycle).eigenvalues.round(decimals=6).tolist()
+        [[2.0]]
+        """
+        check_request(self.potential.size(1), normalization)
+        graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
+        added = graph.num_nodes - len(self.potential)
+        if added < 0:
+            raise ValueError(
+                f"edge_index: expected at least the {len(self.potential)} nodes whose directions are known, got "
+                f"{graph.num_nodes}; pass num_nodes, or call directions where nodes were removed"
+            )
+        known = self.potential if self.following is None else torch.cat([self.potential, self.following], dim=1)
+        start = np.pad(known.double().cpu().numpy(), ((0, added), (0, 0)))
+        k, direct = self.potential.size(1), graph.num_nodes >= DIRECT_NODES
+        return _directions(graph, edge_weight, k, normalization, start, direct)
+
+
+def directions(
+    edge_index: Any,
+    num_nodes: int | None = None,
+    k: int = 2,
+    normalization: Normalization = None,
+    edge_weight: Tensor | None = None,
+) -> Directions:
+    r"""The first k non-trivial Laplacian eigenvectors of each connected component (sections 2.5 and 2.6).
+
+    .. math:: L \phi_k = \lambda_k \phi_k, \qquad 0 < \lambda_1 \le \lambda_2 \le \dots
+
+    Each component is solved separately in float64: directly up to 300 nodes, by a block method on a sparse
+    factorisation above, which is exact up to 4000 nodes and approximate beyond. Columns are orthonormal on each
+    component; with ``"rw"`` in the inner product weighted by degree over mean degree,
+    :math:`\sum_i \frac{d_i}{\bar d} \phi_k(i) \phi_l(i)`, in which :math:`D^{-1} L` is symmetric.
+
+    Laws:
+        - the same input gives the same numbers on every run;
+        - relabelling the nodes relabels the result, wherever ``repeated()`` is false and ``sign_decided`` is true;
+        - graphs stored side by side give what each gives alone.
+
+    Edge cases: a component of n nodes has n - 1 such vectors; further columns are 0. One node, no edges and no nodes
+    give zeros. A directed graph is symmetrised, self-loops do not count, parallel edges add up
+    (:func:`dgn.laplacian`). A PyG ``Data`` brings its ``edge_weight``, if it has one.
+
+    Shapes:
+        ``edge_index`` [2, E] (or ``Graph`` or PyG ``Data``), ``edge_weight`` [E]; see :class:`Directions`.
+
+    >>> path = torch.tensor([[0, 1], [1, 2]])
+    >>> d = directions(path, 3, k=2)
+    >>> d.potential.round(decimals=3).abs().tolist()
+    [[0.707, 0.408], [0.0, 0.816], [0.707, 0.408]]
+    >>> d.eigenvalues.round(decimals=6).tolist(), d.sign_decided.tolist()
+    ([[1.0, 3.0]], [[False, True]])
+    """
+    check_request(k, normalization)
+    graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
+    return _directions(graph, edge_weight, k, normalization, None, graph.num_nodes >= DIRECT_NODES)
+
+
+def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:
+    """:func:`directions` with one solver for any number of graphs: the basis of none depends on those beside it."""
+    check_request(k, normalization)
+    graph, edge_weight = weighted_graph(graph, None, edge_weight)
+    return _directions(graph, edge_weight, k, normalization, None, True)
+
+
+def _directions(
+    graph: Graph,
+    edge_weight: Tensor | None,
+    k: int,
+    normalization: Normalization,
+    start: NDArray[np.float64] | None,
+    direct: bool,
+) -> Directions:
+    """Directions of a checked graph; large components start from the vectors ``start`` [N, s], if given.
+
+    With ``direct``, and Numba, small components are solved directly.
+    """
+    found = _spectrum(graph, edge_weight, k + 1, normalization, start, direct and find_spec("numba") is not None)
+    device = graph.edge_index.device
+    return Directions(
+        potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
+        eigenvalues=torch.from_numpy(found.values)[:, :k].contiguous().to(device),
+        gap=torch.from_numpy(relative_gap(found.values, found.sizes, found.rounding)).to(device),
+        component=torch.from_numpy(found.component).to(device),
+        sign_decided=torch.from_numpy(found.sign_decided)[:, :k].contiguous().to(device),
+        following=torch.from_numpy(found.vectors[:, k:]).contiguous().to(device),
+    )
+
+
+def _spectrum(
+    graph: Graph,
+    edge_weight: Tensor | None,
+    count: int,
+    normalization: Normalization,
+    start: NDArray[np.float64] | None,
+    direct: bool,
+) -> Spectrum:
+    """The first ``count`` non-trivial pairs of all components, with their signs."""
+    if direct:
+        from dgn.spectral.solvers.direct import solve_edges
+
+        found = solve_edges(graph, edge_weight, count, normalization, _largest_dense(count))
+        if found is not None:
+            return found
+    matrix = adjacency(graph, edge_weight)
+    label = components(matrix)
+    sizes = np.bincount(label)
+    scale = divide_by_scale(matrix, label, len(sizes))
+    degree = np.asarray(matrix.sum(axis=1))
+    rounding = rounding_of(degree, label, len(sizes), bool(normalization))
+    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start, direct)
+    error += vector_rounding(values, rounding)
+    if normalization == "rw":
+        error = scale_by_degree(vectors, degree, label, sizes) * error
+    if normalization is None:
+        values, rounding = values * scale[:, None], rounding * scale
+    return Spectrum(label, sizes, values, rounding, vectors, *canonical_sign(vectors, degree, label, len(sizes), error))
+
+
+def _largest_dense(count: int) -> int:
+    return max(LARGEST_DENSE, 10 * (count + GUARD))
+
+
+def _solve(
+    matrix: csr_array,
+    degree: NDArray[np.float64],
+    label: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    count: int,
+    normalization: Normalization,
+    start: NDArray[np.float64] | None,
+    direct: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues [C, count] and vectors [N, count], NaN and 0 where there are none; errors [C, count] of iteration."""
+    trivial = np.sqrt(degree) if normalization else np.ones(len(label))
+    symmetric = normalized(matrix, "sym" if normalization else None)
+    largest = _largest_dense(count)
+    values, vectors = solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization), direct)
+    error = np.zeros_like(values)  # of what is not solved directly
+    for big in np.flatnonzero(sizes > largest):
+        nodes = np.flatnonzero(label == big)
+        unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
+        mine = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
+        block = symmetric[nodes, :][:, nodes]
+        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, mine)
+        error[big, :-1] = vector_errors(block, *pairs)
+        store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
+    return values, vectors, error

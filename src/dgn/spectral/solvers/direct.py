@@ -1,0 +1,113 @@
+"""Eigenvectors of many small components (Numba): eight of one size at once, only the wanted vectors."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from torch import Tensor
+
+from dgn.graph import Graph
+from dgn.graph.components import Members, members
+from dgn.kernels.numba.eigh import solve_tasks
+from dgn.kernels.numba.sign import signs
+from dgn.kernels.numba.simd_float64 import LANES
+from dgn.kernels.numba.threads import for_chunks
+from dgn.kernels.numba.union_find import connected, sort_edges
+from dgn.spectral.laplacians import Normalization
+from dgn.spectral.sign import NEARLY, UNDECIDED
+from dgn.spectral.solvers.dense import check_lowest
+from dgn.spectral.spectrum import Spectrum, rounding_of, scale_by_degree, unit_scale, vector_rounding
+
+SIDE_BY_SIDE = 48  # nodes; up to here eight matrices fit into the cache, and are solved together
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Edges(NamedTuple):
+    """Edges from ``source`` to ``target`` [E]; ``weight`` [E], or empty where every edge has weight 1."""
+
+    source: Integers
+    target: Integers
+    weight: Array
+
+    @staticmethod
+    def of(adjacency: csr_array) -> "Edges":
+        """The entries of an adjacency matrix."""
+        entries = coo_array(adjacency)
+        row, column = entries.coords
+        return Edges(column.astype(np.int64), row.astype(np.int64), entries.data)
+
+
+def solve_edges(
+    graph: Graph, edge_weight: Tensor | None, count: int, normalization: Normalization, largest: int
+) -> Spectrum | None:
+    """The lowest pairs of all components and their signs, or nothing if one has more than ``largest`` nodes.
+
+    What :func:`dgn.directions` returns for such graphs, without a sparse matrix on the way.
+    """
+    source, target = np.ascontiguousarray(graph.edge_index.cpu().numpy())
+    weight = np.zeros(0) if edge_weight is None else edge_weight.detach().cpu().double().numpy()
+    edges = Edges(source, target, np.ascontiguousarray(weight))
+    component = connected(*edges, graph.num_nodes)
+    group = members(component)
+    if group.size.max(initial=0) > largest:
+        return None
+    scale = np.ones(len(group.size))
+    if edge_weight is not None:
+        scale = unit_scale(np.where(source == target, 0, weight), component[target], len(group.size))
+        edges = edges._replace(weight=weight / scale[component[target]])
+    several = np.flatnonzero(group.size > 1)
+    values, vectors, degree = solve_direct(edges, component, several, count, bool(normalization))
+    rounding = rounding_of(degree, component, len(group.size), bool(normalization))
+    error = vector_rounding(values, rounding)
+    if normalization == "rw":
+        error *= scale_by_degree(vectors, degree, component, group.size)
+    if normalization is None:
+        values, rounding = values * scale[:, None], rounding * scale
+    sign, decided = np.empty(values.shape), np.empty(values.shape, dtype=np.bool_)
+    arrays = *group[:3], vectors, degree, error, UNDECIDED, NEARLY, sign, decided
+    for_chunks(lambda first, last: signs(first, last, *arrays), len(values), 256)
+    return Spectrum(component, group.size, values, rounding, vectors, sign, decided)
+
+
+def solve_direct(
+    edges: Edges, component: Integers, chosen: Integers, count: int, symmetric: bool
+) -> tuple[Array, Array, Array]:
+    r"""The lowest non-trivial eigenpairs of some components, straight from the edges.
+
+    The matrix is D - A with :math:`A_{ij} = \max(W_{ij}, W_{ji})`, or with ``symmetric``
+    :math:`D^{-1/2} (D - A) D^{-1/2}` (:func:`dgn.laplacian`). ``chosen`` are the components to solve, of two or more
+    nodes each.
+
+    Components do not see each other: the result has the same bits for any number of threads, and alone or among
+    others.
+
+    ``component`` [N] numbers the component of each node. Returns values [C, count] and vectors [N, count], with NaN
+    and 0 where there are none, and the degree [N], 0 on components that were not chosen.
+    """
+    group, num_nodes = members(component), len(component)
+    values = np.full((len(group.size), count), np.nan)
+    vectors, degree = np.zeros((num_nodes, count)), np.zeros(num_nodes)
+    if len(chosen) == 0:
+        return values, vectors, degree
+    size, stride = group.size[chosen], np.zeros_like(group.size)
+    stride[chosen] = np.where(size <= SIDE_BY_SIDE, size, -(-size // LANES) * LANES)
+    by_component = sort_edges(*edges, component, group.place, stride)
+    order, begin = tasks(group, chosen)
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, int(size.max()) * count)
+    arrays = order, begin, *group[:3], *by_component, noise, symmetric, SIDE_BY_SIDE, values, vectors, degree
+    for_chunks(lambda first, last: solve_tasks(first, last, *arrays), len(begin) - 1, 4)
+    norm = 1.0 if symmetric else np.maximum.reduceat(degree[group.nodes], group.start)[chosen]
+    check_lowest(values[chosen, 0], 2 * norm)
+    return values, vectors, degree
+
+
+def tasks(group: Members, chosen: Integers) -> tuple[Integers, Integers]:
+    """Components sorted by size, and where each task begins: up to eight of one size, or one that is larger."""
+    order = chosen[group.size[chosen].argsort(kind="stable")]
+    size = group.size[order]
+    rank = np.arange(len(order)) - size.searchsorted(size)
+    first = np.flatnonzero((rank % LANES == 0) | (size > SIDE_BY_SIDE))
+    return order, np.append(first, len(order))

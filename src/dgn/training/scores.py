@@ -1,0 +1,119 @@
+"""Scores of several seeds, in the units of the paper."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dgn.data.benchmark import TASKS
+from dgn.graph.checks import check_option
+from dgn.training.config import Published
+from dgn.training.experiment import Experiment, experiment_names, load_experiment
+from dgn.training.metrics import METRICS
+from dgn.training.run_folder import FinishedRun
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean and standard deviation (n - 1 in the denominator) of a metric over seeds.
+
+    Errors are given as they are, everything else in percent.
+
+    >>> str(Score("accuracy", (0.75, 0.77))), str(Score("mae", (0.1914,)))
+    ('76.00 ± 1.41', '0.191')
+    """
+
+    metric: str
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values) * unit(self.metric)
+
+    @property
+    def deviation(self) -> float | None:
+        return statistics.stdev(self.values) * unit(self.metric) if len(self.values) > 1 else None
+
+    def __str__(self) -> str:
+        return format_score(self.metric, self.mean, self.deviation)
+
+
+def unit(metric: str) -> float:
+    """What a metric is multiplied with to stand beside the paper's."""
+    return 1.0 if metric == "mae" else 100.0
+
+
+def format_score(metric: str, mean: float, deviation: float | None = None) -> str:
+    """A score, already in the units of the paper, as text.
+
+    >>> format_score("mae", 0.191), format_score("roc-auc", 79.7, 0.97)
+    ('0.191', '79.70 ± 0.97')
+    """
+    digits = 3 if metric == "mae" else 2
+    return f"{mean:.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
+
+
+def main_metric(experiment: Experiment) -> str:
+    """The metric that an experiment reports.
+
+    >>> from dgn.training.experiment import load_experiment
+    >>> main_metric(load_experiment("molpcba/tuned"))
+    'average-precision'
+    """
+    if experiment.training.metric is not None:
+        return experiment.training.metric
+    if experiment.data.dataset == "own":
+        raise ValueError(
+            "training.metric: expected the score that counts for graphs of your own, got none; for example --set "
+            "training.metric=mae"
+        )
+    check_option("data.dataset", experiment.data.dataset, (*TASKS, "own"))
+    return TASKS[experiment.data.dataset].metric
+
+
+def summarize(runs: Sequence[FinishedRun], split: str = "test") -> Score:
+    """The score of the finished seeds of one experiment."""
+    metric = main_metric(runs[0].experiment)
+    return Score(metric, tuple(run.metrics[split][metric] for run in runs))
+
+
+def published_score(experiment: Experiment) -> str:
+    """What the paper reports, as text; a dash where it reports nothing."""
+    published = experiment.published
+    return "-" if published is None else format_score(main_metric(experiment), published.score, published.deviation)
+
+
+def is_better(metric: str, one: float, other: float) -> bool:
+    """Whether a value of a metric beats another.
+
+    >>> is_better("mae", 0.1, 0.2), is_better("accuracy", 0.1, 0.2)
+    (True, False)
+    """
+    return one > other if METRICS[metric][1] else one < other
+
+
+def against_paper(score: Score, published: Published | None) -> str:
+    """Our score beside the paper's: "better", "as good" or "worse"; nothing where it reports none.
+
+    As good is worse by at most two standard deviations: the paper's where it reports one, else those of our seeds.
+
+    >>> [against_paper(Score("mae", (value,)), Published(score=0.168, deviation=0.003)) for value in (0.16, 0.17, 0.18)]
+    ['better', 'as good', 'worse']
+    """
+    if published is None:
+        return ""
+    if is_better(score.metric, score.mean, published.score):
+        return "better"
+    deviation = published.deviation if published.deviation is not None else score.deviation or 0.0
+    return "as good" if abs(score.mean - published.score) <= 2 * deviation else "worse"
+
+
+def changed_settings(experiment: Experiment) -> list[str]:
+    """Settings in which a run of a shipped experiment departs from it, so that its score is not the paper's to judge.
+
+    >>> from dgn.training.experiment import load_experiment
+    >>> changed_settings(load_experiment("zinc/tuned", ["training.epochs=5"]))
+    ['training.epochs']
+    """
+    if experiment.published is None or experiment.name not in experiment_names():
+        return []
+    return [key for key in experiment.differences(load_experiment(experiment.name)) if key != "data.path"]

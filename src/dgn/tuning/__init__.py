@@ -1,0 +1,5 @@
+"""Searching for settings: spaces in YAML, trials that are ordinary runs, the choice by validation alone."""
+
+from dgn.graph.checks import check_extra
+
+check_extra("dgn.tuning", "train")

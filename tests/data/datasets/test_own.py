@@ -1,0 +1,176 @@
+"""Graphs of one's own: what is read off them, and what is refused."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import dgn
+from dgn.data import PackedGraphs, own_benchmark
+from dgn.data.datasets.own import METRICS, load_own
+from dgn.training.experiment import read_experiment
+from dgn.training.load import load_graphs
+from dgn.training.objectives import OBJECTIVES, make_objective
+from dgn.training.shared_data import prepare
+from dgn.training.trainer import train
+
+ENDS = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+def graphs(count=20, y=None, **values):
+    draw = torch.Generator().manual_seed(0)
+    made = {"x": torch.rand(3, 4, generator=draw), **values}
+    target = (lambda _: torch.rand(1, generator=draw)) if y is None else y
+    return [Data(edge_index=ENDS, y=target(number), **made) for number in range(count)]
+
+
+def test_numbers_and_categories_are_told_apart():
+    plain = own_benchmark(graphs(), "regression")
+    assert (plain.node_sizes, plain.edge_sizes, plain.targets, plain.metric) == (None, None, 1, "mae")
+    x, bonds = torch.tensor([[0, 5], [1, 2], [0, 0]]), torch.tensor([0, 0, 2, 2])
+    coded = own_benchmark(graphs(x=x, edge_attr=bonds, y=lambda _: torch.rand(1, 3)), "regression")
+    assert (coded.node_sizes, coded.edge_sizes, coded.targets) == ((2, 6), (3,), 3)
+
+
+def test_single_numbers_are_columns():
+    made = own_benchmark(graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression").graphs
+    assert {tuple(values.shape[1:]) for values in (made.nodes["x"], *made.edges.values())} == {(1,)}
+    assert set(made.edges) == {"edge_attr", "field"}
+
+
+@pytest.mark.parametrize(
+    ("objective", "y", "targets", "metric"),
+    [
+        ("classification", lambda number: number % 3, 3, "accuracy"),
+        ("node-classification", lambda _: torch.tensor([0, 3, 1]), 4, "balanced-accuracy"),
+        ("multi-label", lambda number: torch.tensor([[1.0, torch.nan, number % 2]]), 3, "roc-auc"),
+        ("classification", lambda _: -1, 1, "accuracy"),  # nobody knows any
+    ],
+)
+def test_targets_say_how_many_outputs_there_are(objective, y, targets, metric):
+    found = own_benchmark(graphs(y=y), objective)
+    assert (found.targets, found.metric, found.objective) == (targets, metric, objective)
+
+
+def test_a_split_is_drawn_once_unless_it_is_given():
+    drawn, again = (own_benchmark(graphs(), "regression").graphs.graphs["split"] for _ in range(2))
+    assert torch.equal(drawn, again)
+    assert drawn.bincount().tolist() == [16, 2, 2]
+    given = torch.tensor([2, 1] + [0] * 18)
+    packed = PackedGraphs.from_data(graphs()).with_values(graphs={"split": given})
+    assert torch.equal(own_benchmark(packed, "regression").graphs.graphs["split"], given)
+
+
+@pytest.mark.parametrize(
+    ("made", "objective", "message"),
+    [
+        ({}, "classification", r"y: expected whole numbers for classification, got 0\.\d+; for numbers choose"),
+        ({"y": lambda number: number}, "multi-label", r"y: expected 0, 1 or NaN for multi-label, got 19"),
+        ({}, "node-classification", r"y: expected values of nodes, got PackedGraphs"),
+        (
+            {"x": torch.tensor([-1, 0, 1])},
+            "regression",
+            r"x: expected categories from 0, got -1; give numbers as float",
+        ),
+        (
+            {"y": lambda number: torch.eye(3)[[number % 3]]},
+            "classification",
+            r"y: expected one class for each row for classification, got shape \[20, 3\]; give the number of the class",
+        ),
+        ({"field": torch.full((4, 1), torch.nan)}, "regression", r"field: expected numbers, got NaN or infinity; fill"),
+        (
+            {"split": torch.tensor([[0]])},
+            "regression",
+            r"split: expected graphs for training .* got \[0\] for 20 graphs",
+        ),
+        ({"count": 2}, "regression", r"split: expected graphs for training \(0\), .* got \[1, 2\] for 2 graphs"),
+        ({}, "regresion", r"objective: expected one of .* did you mean 'regression'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(made, objective, message):
+    with pytest.raises(ValueError, match=message):
+        own_benchmark(graphs(**made), objective)
+
+
+def test_a_saved_file_is_trained_on(tmp_path):
+    file = tmp_path / "mine.safetensors"
+    own_benchmark(graphs(), "regression").graphs.save(file)
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"]}
+    told = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
+    experiment = read_experiment({**told, "training": {"metric": "mae", "epochs": 2}})
+    (result,) = train(experiment, load_graphs(experiment), seeds=[1], device="cpu")
+    assert set(result.metrics) == {"train", "val", "test"}
+    assert result.history[-1]["mae"] > 0
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["in memory", "from a file"])
+def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
+    field = torch.tensor([[2.0], [0.0], [-1.0], [0.5]])
+    benchmark, data = own_benchmark(graphs(field=field), "regression"), {"dataset": "own"}
+    if saved:
+        data["path"] = str(tmp_path / "mine.safetensors")
+        benchmark.graphs.save(data["path"])
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1-signed"]}
+    experiment = read_experiment({"name": "mine", "data": data, "network": network})
+    found = load_graphs(experiment) if saved else benchmark
+    assert torch.equal(found.graphs.edges["field"], field.repeat(20, 1))
+    weights = prepare(experiment, found, torch.device("cpu")).store.weights
+    torch.testing.assert_close(weights.self, dgn.derivative(field.repeat(20, 1), found.graphs.graph).self_weight)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"network": {"aggregators": ["dx2"]}}, r"field: expected at least 2 columns for aggregators dx2, got 1"),
+        (
+            {"network": {"readout": "directional"}},
+            r"potential: expected numbers of nodes .* got graphs with a field alone",
+        ),
+        (
+            {"augmentation": {"resample": True}},
+            r"augmentation.resample: expected eigenvectors .* field that came with the",
+        ),
+    ],
+)
+def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
+    told = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
+    made = own_benchmark(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
+    with pytest.raises(ValueError, match=message):
+        train(read_experiment(told), made, seeds=[1], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("objective", "y", "readout", "expected"),
+    [
+        ("node-classification", lambda _: torch.tensor([0, 1, 1]), "mean", "nodes for node-classification, got mean"),
+        ("classification", lambda number: number % 2, "nodes", "mean, sum .* for classification, got nodes"),
+    ],
+)
+def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expected):
+    network = {"hidden": 8, "layers": 1, "aggregators": ["mean"], "readout": readout}
+    experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
+    with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
+        train(experiment, own_benchmark(graphs(y=y), objective), seeds=[1], device="cpu")
+
+
+def test_files_that_tell_too_little_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"data\.path: expected the file of your own graphs, got none"):
+        load_own(None)
+    PackedGraphs.from_data(graphs()).save(tmp_path / "bare.safetensors")
+    with pytest.raises(
+        ValueError, match=r"bare.safetensors: expected a file that tells its objective, got one without"
+    ):
+        load_own(tmp_path / "bare.safetensors")
+    (tmp_path / "mine.pt").touch()
+    for place, found in (("mine.pt", ".pt"), (".", "a folder")):
+        with pytest.raises(ValueError, match=rf"expected a file of packed graphs, .*, got {found}; dgn.data.own_bench"):
+            load_own(tmp_path / place)
+
+
+def test_metrics_are_those_of_the_objectives():
+    assert {name: make_objective(name).metric_name for name in OBJECTIVES} == METRICS
+
+
+def test_truth_values_are_labels():
+    benchmark = own_benchmark(graphs(y=lambda number: torch.tensor([number % 2 == 0])), objective="multi-label")
+    assert benchmark.targets == 1

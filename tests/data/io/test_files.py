@@ -1,0 +1,135 @@
+"""The file of packed graphs: it comes back as it was, or not at all."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from dgn.data import PackedGraphs
+from dgn.data.io.files import read_tensors
+
+
+@pytest.fixture
+def file(small: PackedGraphs, tmp_path: Path) -> Path:
+    path = tmp_path / "deeper" / "small.safetensors"
+    replace(small, info={"source": "by hand"}).save(path)
+    return path
+
+
+def test_a_file_comes_back(small: PackedGraphs, file: Path) -> None:
+    again = PackedGraphs.load(file)
+    assert again.checksum() == small.checksum()
+    assert again.info == {"source": "by hand"}
+    assert again.nodes["x"].dtype == torch.float32
+    assert again.edges["edge_attr"].dtype == torch.uint8
+
+
+def test_values_that_share_memory_are_written(tmp_path: Path) -> None:
+    pointer, values = torch.tensor([0, 2, 4]), torch.arange(8.0)
+    pairs = PackedGraphs(pointer, pointer, torch.tensor([[0, 1, 0, 1], [1, 0, 1, 0]]))
+    given = pairs.with_values(nodes={"a": values[:4], "b": values[2:6], "c": values[:4]}, edges={"a": values[4:]})
+    given.save(tmp_path / "shared.safetensors")
+    again = PackedGraphs.load(tmp_path / "shared.safetensors")
+    assert again.checksum() == given.checksum()
+    assert again.nodes["b"].tolist() == [2, 3, 4, 5]
+
+
+def test_the_same_graphs_give_the_same_bytes(small: PackedGraphs, tmp_path: Path) -> None:
+    several = small.with_values(nodes={"a": torch.zeros(7), "b": torch.ones(7)})
+    contents = set()
+    for info in ({"a": "1", "b": "2", "c": "3"}, {"c": "3", "b": "2", "a": "1"}) * 4:
+        backwards = replace(several, nodes=dict(reversed(several.nodes.items())), info=info)
+        backwards.save(tmp_path / "a.safetensors")
+        contents.add((tmp_path / "a.safetensors").read_bytes())
+    assert len(contents) == 1
+
+
+def test_others_may_read_it_like_any_file(file: Path) -> None:
+    (file.parent / "plain").touch()
+    assert file.stat().st_mode == (file.parent / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("flip", [0x01, 0xFF])
+def test_a_flipped_byte_is_found_wherever_it_is(file: Path, flip: int) -> None:
+    whole = bytearray(file.read_bytes())
+    for place in range(len(whole)):
+        whole[place] ^= flip
+        file.write_bytes(whole)
+        with pytest.raises(ValueError, match="small"):
+            PackedGraphs.load(file)
+        whole[place] ^= flip
+    file.write_bytes(whole)
+    PackedGraphs.load(file)
+
+
+def test_a_cut_file_is_refused(file: Path) -> None:
+    whole = file.read_bytes()
+    for length in (0, 7, 100, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="expected a file of"):
+            PackedGraphs.load(file)
+
+
+@pytest.mark.parametrize("words", ["[1]", '"dgn graphs 1"', "null", "[" * 100_000])
+def test_strange_words_about_the_tensors_are_refused(tmp_path: Path, words: str) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", {"dgn": words})
+    with pytest.raises(ValueError, match=r"a\.safetensors: expected (a file of|format) 'dgn tensors 1', got"):
+        read_tensors(tmp_path / "a.safetensors", "dgn tensors 1")
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(ValueError, match="expected format 'dgn graphs 1', got None"):
+        PackedGraphs.load(tmp_path / "other.safetensors")
+    with pytest.raises(FileNotFoundError, match="check the path"):
+        PackedGraphs.load(tmp_path / "nothing.safetensors")
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    small: PackedGraphs, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_the_disk(_: object, path: Path, __: object) -> None:
+        path.write_bytes(b"the first bytes")
+        raise OSError("no space left")
+
+    before = file.read_bytes()
+    monkeypatch.setattr("dgn.data.io.files.save_file", fill_the_disk)
+    with pytest.raises(OSError, match="no space left"):
+        small.save(file)
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def arrays() -> dict[str, np.ndarray]:
+    return {
+        "node_ptr": np.array([0, 3, 5], dtype=np.int32),
+        "edge_ptr": np.array([0, 4, 6], dtype=np.int32),
+        "edge_index": np.array([[0, 1, 1, 2, 0, 1], [1, 0, 2, 1, 1, 0]], dtype=np.uint8),
+    }
+
+
+def test_arrays_packed_by_numpy(tmp_path: Path) -> None:
+    values = {"x": np.ones((5, 2)), "edge_attr": np.ones(6), "y": np.ones(2), "names": np.array(["a", "b"])}
+    np.savez(tmp_path / "a.npz", **arrays(), **values, mean=np.ones(3), scale=np.float32(1))
+    packed = PackedGraphs.load(tmp_path / "a.npz")
+    assert (list(packed.nodes), list(packed.edges), list(packed.graphs)) == (["x"], ["edge_attr"], ["y"])
+    assert packed.graph.edge_index.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
+
+
+def test_arrays_that_could_be_either_must_be_named(tmp_path: Path) -> None:
+    equal = arrays() | {"node_ptr": np.array([0, 3, 6])}
+    np.savez(tmp_path / "a.npz", **equal, charge=np.ones(6))
+    with pytest.raises(ValueError, match=r"charge: .* call it nodes.charge or edges.charge"):
+        PackedGraphs.load(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", **equal, x=np.ones(6), edge_attr=np.ones(6), **{"edges.charge": np.ones(6)})
+    packed = PackedGraphs.load(tmp_path / "b.npz")
+    assert (list(packed.nodes), sorted(packed.edges)) == (["x"], ["charge", "edge_attr"])
+
+
+def test_missing_arrays_are_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", node_ptr=np.zeros(1))
+    with pytest.raises(ValueError, match="none called edge_ptr, edge_index"):
+        PackedGraphs.load(tmp_path / "a.npz")

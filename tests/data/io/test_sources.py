@@ -1,0 +1,73 @@
+"""Files of PyG, and names of files."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
+
+from dgn.data import PackedGraphs
+from dgn.data.io.sources import directions_of_file, load_graphs
+
+
+@pytest.fixture
+def data(small: PackedGraphs) -> list[Data]:
+    return [small[number] for number in range(len(small))]
+
+
+def test_a_list_of_data(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
+    torch.save(data, tmp_path / "list.pt")
+    assert load_graphs(tmp_path / "list.pt").checksum() == small.checksum()
+
+
+def test_a_processed_dataset(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
+    InMemoryDataset.save(data, str(tmp_path / "data.pt"))
+    assert load_graphs(tmp_path / "data.pt").checksum() == small.checksum()
+
+
+def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
+    torch.save([Path("a")], tmp_path / "code.pt")
+    with pytest.raises(ValueError, match="expected a processed dataset or a list of Data"):
+        load_graphs(tmp_path / "code.pt")
+
+
+@pytest.mark.parametrize("content", [Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2), {"a": torch.zeros(1)}])
+def test_what_is_no_list_is_said(content: object, tmp_path: Path) -> None:
+    torch.save(content, tmp_path / "one.pt")
+    with pytest.raises(ValueError, match=rf"one.pt: .* a list of Data, got {type(content).__name__}; save a list"):
+        load_graphs(tmp_path / "one.pt")
+
+
+@pytest.mark.parametrize("name", ["graphs.pt", "graphs.npz"])
+def test_a_damaged_file_is_named(small: PackedGraphs, data: list[Data], name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    small.save(file) if name.endswith("npz") else torch.save(data, file)
+    whole = file.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"hello", b""):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"{name}: expected a complete file"):
+            load_graphs(file)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "graphs"])
+def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected a file called .safetensors, .npz, .parquet or .pt"):
+        load_graphs(tmp_path / name)
+    with pytest.raises(ValueError, match=r"expected a file called .safetensors or .parquet"):
+        directions_of_file(tmp_path / "in.npz", tmp_path / name)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    for name in ("none.pt", "none.npz", "none.safetensors", "none.parquet"):
+        with pytest.raises(FileNotFoundError, match=rf"{name}: .* check the path"):
+            load_graphs(tmp_path / name)
+
+
+def test_a_table_without_pyarrow_is_refused_at_once(
+    data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save(data, tmp_path / "in.pt")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"parquet: expected the package pyarrow, .*; install the extra 'tables'"):
+        directions_of_file(tmp_path / "in.pt", tmp_path / "out.parquet")

@@ -1,0 +1,282 @@
+"""Batches gathered from a store against PyG's ``Batch``: every array, and what a network makes of them."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Batch as PyGBatch
+
+from dgn.aggregation import Weights
+from dgn.data import PackedGraphs
+from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.static_batch import Batches, Room
+from dgn.graph import as_graph
+from dgn.nn import DGN, CategoryEncoder
+from dgn.training.evaluate import predict
+
+NAMES = {"nodes": ["x", "level", "potential"], "edges": ["kind", "length"], "graphs": ["y"]}
+
+
+def collection(seed=0):
+    """Directed graphs with parallel edges and loops; some without edges, of one node, or of none."""
+    draw = torch.Generator().manual_seed(seed)
+    sizes = [5, 1, 0, 9, 3, 12, 1, 7, 4, 2]
+    edges = [12, 0, 0, 30, 0, 25, 3, 11, 1, 4]
+    packed = PackedGraphs.pack(
+        (torch.randint(n, (2, count), generator=draw) if count else torch.empty(2, 0, dtype=torch.long), n)
+        for n, count in zip(sizes, edges, strict=True)
+    )
+    n, e, g = packed.num_nodes, packed.num_edges, len(packed)
+    return packed.with_values(
+        nodes={
+            "x": torch.randint(7, (n, 2), generator=draw).to(torch.uint8),
+            "level": torch.randn(n, generator=draw),
+            "potential": torch.randn(n, 2, generator=draw),
+        },
+        edges={
+            "kind": torch.randint(4, (e,), generator=draw).to(torch.uint8),
+            "length": torch.randn(e, 2, generator=draw, dtype=torch.float64),
+            "field": torch.randn(e, 2, generator=draw),
+        },
+        graphs={"y": torch.randn(g, 3, generator=draw)},
+    )
+
+
+GRAPHS = collection()
+NONE = -1
+DRAWS = {
+    "one, exact": (torch.tensor([[5, 0, 2, 9]]), None),
+    "one, with room": (torch.tensor([[5, 0, 2, 9]]), Room(4, 64, 128)),
+    "all of them": (torch.arange(10)[None], None),
+    "several, the last part filled": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), None),
+    "several, with room": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), Room(3, 50, 99)),
+    "empty places, and an empty batch": (torch.tensor([[NONE, 3, NONE, 3], [NONE] * 4]), None),
+    "no edges": (torch.tensor([[1, 4, 2], [4, 4, 1]]), None),
+    "no nodes": (torch.tensor([[2, NONE], [NONE, 2]]), None),
+}
+every_draw = pytest.mark.parametrize(("numbers", "room"), DRAWS.values(), ids=DRAWS)
+
+
+def make_store(graphs=GRAPHS):
+    return Store(graphs, NAMES, "cpu")
+
+
+def by_pyg(graphs, row):
+    """PyG's batch of the graphs of a row."""
+    return PyGBatch.from_data_list([graphs[number] for number in row.tolist() if number != NONE])
+
+
+@every_draw
+def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
+    store = make_store()
+    room = room or store.needs(numbers)
+    batches = store.gather(numbers, room)
+    assert len(batches) == len(numbers)
+    for batch, row in zip(batches, numbers, strict=True):
+        if (row == NONE).all():
+            assert not batch.real.any()
+            assert not batch.real_graphs.any()
+            continue
+        expected = by_pyg(GRAPHS, row)
+        n, e, filled = expected.num_nodes, expected.num_edges, row != NONE
+        theirs = as_graph(expected)
+        order = theirs.by_target.order.long()
+        ordered = as_graph(expected.edge_index[:, order], n)
+        assert torch.equal(batch.graph.edge_index[:, :e], ordered.edge_index)
+        assert torch.equal(batch.graph.by_target.pointer[: n + 1], theirs.by_target.pointer)
+        assert torch.equal(batch.graph.by_target.neighbor[:e], theirs.by_target.neighbor)
+        assert torch.equal(batch.graph.by_target.order, torch.arange(room.edges, dtype=torch.int32))
+        assert torch.equal(batch.graph.source_pointer[: n + 1], ordered.source_pointer)
+        assert torch.equal(batch.graph.place[:e], ordered.place)
+        assert torch.equal(batch.graph.in_degree[:n], theirs.in_degree)
+        place_of = filled.nonzero()[:, 0]
+        assert torch.equal(batch.graph.batch[:n], place_of[expected.batch])
+        for name in NAMES["nodes"]:
+            assert torch.equal(batch.nodes[name][:n], wide(expected[name]))
+        for name in NAMES["edges"]:
+            assert torch.equal(batch.edges[name][:e], wide(expected[name])[order])
+        assert torch.equal(batch.graphs["y"][:-1][filled], GRAPHS.graphs["y"][row[filled]])
+        assert batch.real[:, 0].tolist() == [1.0] * n + [0.0] * (room.nodes - n)
+        assert batch.real_graphs[:, 0].tolist() == [*filled.float().tolist(), 0.0]
+
+
+def wide(values):
+    return values.float() if values.is_floating_point() else values.long()
+
+
+@every_draw
+def test_padding_belongs_to_a_graph_of_its_own_and_joins_no_node(numbers, room):
+    store = make_store()
+    room = room or store.needs(numbers)
+    for batch, row in zip(store.gather(numbers, room), numbers, strict=True):
+        chosen = row[row != NONE]
+        n, e = int(GRAPHS.node_pointer.diff()[chosen].sum()), int(GRAPHS.edge_pointer.diff()[chosen].sum())
+        graph = batch.graph
+        assert (graph.num_nodes, graph.num_edges, graph.num_graphs) == (room.nodes, room.edges, room.graphs + 1)
+        assert (graph.batch[n:] == room.graphs).all()
+        assert (graph.by_target.pointer[n:] == e).all()
+        assert (graph.source_pointer[n:] == e).all()
+        assert (graph.in_degree[n:] == 0).all()
+        assert torch.equal(graph.place.sort().values, torch.arange(room.edges, dtype=torch.int32))
+        pointer = graph._known["node_pointer"]
+        assert torch.equal(pointer.diff(), graph.batch.bincount(minlength=room.graphs + 1))
+        if room.edges > e:  # whatever reads a padding edge must find nodes that nobody asks for
+            assert graph.edge_index[:, e:].min() >= n
+            assert graph.edge_index[:, e:].max() < room.nodes
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["of the store", "of the call"])
+def test_weights_follow_their_edges_and_nodes(own):
+    store, numbers = make_store(), torch.tensor([[3, 0, 8], [5, NONE, 1]])
+    weights = Weights(torch.randn(GRAPHS.num_edges, 3), torch.randn(GRAPHS.num_nodes, 3))
+    labelled = GRAPHS.with_values(nodes={"w": weights.self}, edges={"w": weights.edge})
+    sort = GRAPHS.graph.by_target.order.long()
+    weights = Weights(weights.edge[sort], weights.self)
+    if own:
+        store.weights = weights
+    batches = (store if own else store.replaced(weights)).gather(numbers, store.needs(numbers))
+    for batch, row in zip(batches, numbers, strict=True):
+        part = labelled.select(row[row != NONE])
+        order = part.graph.by_target.order.long()
+        assert torch.equal(batch.weights.self[: part.num_nodes], part.nodes["w"])
+        assert torch.equal(batch.weights.edge[: part.num_edges], part.edges["w"][order])
+
+
+def test_one_batch_needs_no_padding_and_several_do():
+    store = make_store()
+    assert store.needs(torch.tensor([[0, 3, NONE]])) == Room(3, 14, 42, padded=False)
+    assert store.needs(torch.tensor([[0, 3], [5, 1]])) == Room(2, 15, 42, padded=True)
+
+
+def test_room_holds_any_draw_almost_surely():
+    draw = torch.Generator().manual_seed(0)
+    packed = PackedGraphs.pack((torch.empty(2, 0, dtype=torch.long), n) for n in range(200))
+    store = Store(packed, {}, "cpu")
+    numbers = torch.stack([torch.randperm(200, generator=draw)[:50] for _ in range(500)])
+    room, need = store.room(50, torch.arange(200)), store.needs(numbers)
+    assert need.nodes < room.nodes < 1.5 * need.nodes
+    assert room.nodes % 64 == 0
+
+
+def test_reading_a_batch_copies_nothing():
+    arrays = {
+        "a": torch.arange(6).view(2, 3),
+        "b": torch.rand(2, 3),
+        "c": torch.rand(2, 0),
+        "d": torch.arange(4).view(2, 2),
+    }
+    batches = Batches.of(arrays, Room(1, 1, 1))
+    for number, row in enumerate(batches.words):
+        for name, array in arrays.items():
+            assert torch.equal(batches.slots[name].view(row), array[number])
+    batches.slots["d"].view(batches.words[1])[0] = 77
+    assert batches.words[1, batches.slots["d"].start] == 77
+
+
+KINDS = {
+    "simple": {},
+    "complex, scalers": {"message": "complex", "scalers": ["identity", "amplification", "attenuation"], "delta": 1.2},
+    "edge table": {"message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5},
+    "edge table, authors": {
+        "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5, "derivative": "authors"
+    },
+    "towers": {"message": "complex", "towers": 4},
+    "virtual node": {"virtual_node": True},
+    "gate": {"gate": True},
+    "gate, edge table": {
+        "gate": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
+    },
+    "edge updates": {
+        "edge_updates": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
+    },
+    "norm before": {"norm": "before", "feed_forward": 2, "message": "complex"},
+    "norm before, towers": {"norm": "before", "message": "complex", "towers": 4, "readout": "nodes"},
+    "learned": {"learned_directions": 1},
+    "learned, kernels": {"learned_directions": 1, "message": "complex", "backend": "cpu"},
+    "only learned": {"learned_directions": 2},
+    "positional": {"positional": 2, "size_norm": False},
+    **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
+}  # fmt: skip
+AGGREGATORS = ["mean", "sum", "max", "min", "std", "av1", "dx1", "dx2-signed"]
+
+
+def network(options, dtype):
+    torch.manual_seed(3)
+    made = {name: value() if name == "edge_encoder" else value for name, value in options.items()}
+    return DGN(CategoryEncoder((7, 7), 8), 8, 2, 3, aggregators=AGGREGATORS, **made).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_networks_see_no_padding(options, dtype):
+    """Outputs, gradients and statistics of batch norm are those of PyG's batch."""
+    if options.get("backend") == "cpu":
+        pytest.importorskip("numba")
+    numbers = torch.tensor([[3, 1, NONE, 0, 5], [7, 4, 9, NONE, 6]])
+    store = make_store()
+    padded, alone = network(options, dtype), network(options, dtype)
+    field = GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()]
+    weights = padded.plan.compute_weights(field, store.graph)
+    batches = store.replaced(weights).gather(numbers, Room(5, 60, 150))
+    for batch, row in zip(batches, numbers, strict=True):
+        given = batch._replace(
+            weights=Weights(*(part.to(dtype) for part in batch.weights)),
+            nodes={"x": batch.nodes["x"], "potential": batch.nodes["potential"].to(dtype)},
+            edges={"edge_attr": batch.edges["kind"]},
+        )
+        out = predict(padded, given)
+        real = batch.real if options.get("readout") == "nodes" else batch.real_graphs
+        expected = alone_on(alone, by_pyg(GRAPHS, row), dtype)
+        close(out[real[:, 0] > 0], expected, dtype)
+        (out * real).square().sum().backward()
+        expected.square().sum().backward()
+    for (name, mine), (_, theirs) in zip(padded.named_parameters(), alone.named_parameters(), strict=True):
+        close(mine.grad, theirs.grad, dtype, name)
+    for (name, mine), (_, theirs) in zip(padded.named_buffers(), alone.named_buffers(), strict=True):
+        close(mine, theirs, dtype, name)
+
+
+def alone_on(net, batch, dtype):
+    """What a network says of a batch of PyG, with the weights of its field in single precision as in a store."""
+    graph = as_graph(batch)
+    weights = Weights(*(part.to(dtype) for part in net.plan.compute_weights(batch.field, graph)))
+    return net(batch.x, graph, edge_attr=batch.kind, potential=batch.potential.to(dtype), weights=weights)
+
+
+def close(mine, theirs, dtype, name=""):
+    if not mine.is_floating_point():
+        assert torch.equal(mine, theirs), name
+        return
+    tolerance = 1e-4 if dtype == torch.float32 else 1e-10
+    size = max(1.0, float(theirs.detach().abs().max()) if theirs.numel() else 1.0)
+    torch.testing.assert_close(mine, theirs, rtol=tolerance, atol=tolerance * size, msg=lambda text: f"{name}: {text}")
+
+
+def test_a_batch_that_fits_exactly_gives_what_pygs_gives():
+    net, store = network({}, torch.float32).eval(), make_store()
+    numbers = torch.tensor([[3, 0, 5, 7]])
+    weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
+    (batch,) = store.replaced(weights).gather(numbers, store.needs(numbers))
+    assert not batch.padded
+    close(predict(net, batch)[:-1], alone_on(net, by_pyg(GRAPHS, numbers[0]), torch.float32), torch.float32)
+
+
+def test_empty_places_have_finite_gradients():
+    net, store = network({}, torch.float32), make_store()
+    numbers = torch.tensor([[NONE, 3], [2, 5]])
+    weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
+    for batch in store.replaced(weights).gather(numbers, store.needs(numbers)):
+        (predict(net, batch) * batch.real_graphs).sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in net.parameters())
+    assert all(torch.isfinite(value).all() for value in net.buffers())
+
+
+def test_an_encoder_of_numbers_reads_them_as_single_precision():
+    store, numbers = make_store(), torch.tensor([[0, 5]])
+    net = DGN(nn.Linear(2, 4), 4, aggregators=["mean"], message="complex", edge_encoder=nn.Linear(2, 3), edge_dim=3)
+    (batch,) = store.gather(numbers, store.needs(numbers))
+    out = predict(
+        net, batch._replace(nodes={"x": batch.nodes["potential"]}, edges={"edge_attr": batch.edges["length"]})
+    )
+    expected = by_pyg(GRAPHS, numbers[0])
+    alone = net(expected.potential, expected.edge_index, edge_attr=expected.length.float(), batch=expected.batch)
+    close(out[:-1], alone, torch.float32)

@@ -1,0 +1,33 @@
+"""Functions that can be differentiated once say so, however second derivatives are asked for."""
+
+import pytest
+import torch
+
+from dgn.kernels.autograd import differentiable_once
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    @differentiable_once
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad
+
+
+def test_first_derivatives_are_those_of_the_function():
+    x = torch.tensor([3.0, 1.0], requires_grad=True)
+    Square.apply(x).sum().backward()
+    assert x.grad.tolist() == [6, 2]
+
+
+@pytest.mark.parametrize("squared", [True, False])
+def test_second_derivatives_are_refused(squared):
+    x = torch.tensor([3.0, 1.0], requires_grad=True)
+    y = Square.apply(x)
+    with pytest.raises(RuntimeError, match="backend='reference'"):
+        torch.autograd.grad((y * y if squared else y).sum(), x, create_graph=True)

@@ -1,0 +1,164 @@
+"""The folder of a model: complete, the same when read again, and harmless."""
+
+import json
+import pickle
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rdkit import Chem
+
+from dgn.data.datasets.smiles import pack_smiles
+from dgn.molecules.columns import Target
+from dgn.molecules.fit import Fitted
+from dgn.molecules.folder import check_free, write_folder
+from dgn.molecules.model_io import load_model
+from dgn.molecules.plots import draw_parity, draw_roc
+from dgn.molecules.predict import predict_smiles
+
+GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
+
+
+def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
+    found, folder = fitted
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md", "model.json", "parity.png", "rows.csv", "weights.safetensors",
+    ]  # fmt: skip
+    card = (folder / "README.md").read_text()
+    assert "85 rows; 67 train, 8 val, 9 test" in card
+    assert "1 row: RDKit cannot read the SMILES; left out (line 86)" in card
+    assert "With 8 validation molecules there are too few" in card
+    told = (folder / "rows.csv").read_text().splitlines()
+    assert told[0] == "line,what,done"
+    assert told[-1] == "86,RDKit cannot read the SMILES,left out"
+    facts = json.loads((folder / "model.json").read_text())["facts"]
+    assert facts["metrics"]["test"]["mean"]["mae"] == pytest.approx(found.model.facts["metrics"]["test"]["mean"]["mae"])
+    assert facts["metrics"]["test"]["mean"]["width"] is None  # infinite
+
+
+def test_reading_it_again_predicts_the_same(fitted: tuple[Fitted, Path]) -> None:
+    found, folder = fitted
+    graphs = pack_smiles(GRAPHS)
+    one, other = found.model.predict(graphs), load_model(folder, "cpu").predict(graphs)
+    assert torch.equal(one.mean, other.mean)
+    assert torch.equal(one.spread, other.spread)
+    assert (one.spread > 0).all()
+
+
+def test_spelling_does_not_matter(fitted: tuple[Fitted, Path]) -> None:
+    spellings = ["C[C@H](N)CCc1ccncc1/C=C/F", "F/C=C/c1cnccc1CC[C@H](C)N", "N[C@H](C)CCc1ccncc1/C=C/F"]
+    first, second, mirrored = predict_smiles(fitted[0].model, spellings)[0].mean[:, 0].tolist()
+    same = [Chem.CanonSmiles(one) for one in spellings]
+    assert (same[0] == same[1], same[0] == same[2]) == (True, False)
+    assert first == pytest.approx(second, rel=1e-5)
+    assert abs(first - mirrored) > 1e-4
+
+
+def test_a_molecule_is_not_disturbed_by_its_neighbours(fitted: tuple[Fitted, Path]) -> None:
+    model = fitted[0].model
+    together = model.predict(pack_smiles(GRAPHS)).mean
+    alone = torch.cat([model.predict(pack_smiles([one])).mean for one in GRAPHS])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-4)
+    assert model.predict(pack_smiles([])).mean.shape == (0, 1)
+
+
+class Bomb:
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path("exploded"),))
+
+
+def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(fitted[1], tmp_path / "m")
+    (tmp_path / "m" / "weights.safetensors").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match=r"weights.safetensors: expected a file of 'dgn model 1'"):
+        load_model(tmp_path / "m", "cpu")
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "dgn model 9"}, "got format 'dgn model 9'"),
+        ({"features": "other"}, "features 'other'"),
+        ({"task": "magic"}, "got 'magic'|expected one of"),
+        ({"experiment": {"name": "x"}}, "data"),
+        ({"members": 3}, "expected 3 networks for 1 targets as in model.json, got 2 "),
+        ({"members": 1}, "expected 1 networks for 1 targets as in model.json, got 2 "),
+        ({"members": 10**15}, "expected 1000000000000000 networks"),
+        ({"members": float("inf")}, "got cannot convert float infinity to integer; fit again"),
+        ({"members": 0}, "got 0 members; fit again"),
+    ],
+)
+def test_a_changed_configuration_is_refused(
+    fitted: tuple[Fitted, Path], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    shutil.copytree(fitted[1], tmp_path / "m")
+    path = tmp_path / "m" / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        load_model(tmp_path / "m", "cpu")
+
+
+def test_a_calibration_of_other_targets_is_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    replace(fitted[0].model, scale=torch.ones(3, dtype=torch.float64)).save(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"for 1 targets as in model\.json, got 2 and a calibration of shapes \[\[1\], "
+    ):
+        load_model(tmp_path, "cpu")
+
+
+def test_damaged_weights_are_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    shutil.copytree(fitted[1], tmp_path / "m")
+    path = tmp_path / "m" / "weights.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(tmp_path / "m", "cpu")
+
+
+def test_folders_that_are_taken_or_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="which is taken"):
+        check_free(fitted[1])
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(ValueError, match=r"with thesis\.txt in it"):
+        check_free(tmp_path)
+    with pytest.raises(FileNotFoundError, match="'dgn fit' writes one"):
+        load_model(tmp_path)
+
+
+def test_what_an_unfinished_fit_left_is_not_kept(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").touch()
+    with pytest.raises(ValueError, match=r"with rows\.csv in it"):
+        check_free(tmp_path)
+    (tmp_path / "training" / "seed-0").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"with rows\.csv in it"):
+        check_free(tmp_path)
+    (tmp_path / "training" / "diary.txt").touch()
+    (tmp_path / "rows.csv").unlink()
+    with pytest.raises(ValueError, match="with training in it"):
+        check_free(tmp_path)  # a folder of that name may be another's
+    (tmp_path / "rows.csv").touch()
+    (tmp_path / "training" / "seed-0" / "checkpoint.safetensors").touch()
+    (tmp_path / ".weights.safetensors.0123abcd").touch()
+    check_free(tmp_path)
+    (tmp_path / "rows.csv.old").touch()
+    with pytest.raises(ValueError, match=r"with rows\.csv\.old in it"):
+        check_free(tmp_path)
+    write_folder(fitted[0], tmp_path, "table", ())
+    assert not (tmp_path / "rows.csv").exists()
+    assert not (tmp_path / "training").exists()
+
+
+def test_names_with_dollars_are_no_formulas(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    model, held, prediction = fitted[0]
+    assert held is not None
+    assert prediction is not None
+    named = replace(model, targets=(Target("price_$_per_$"),))
+    draw_parity(named, held.values, prediction, 0.9, tmp_path / "parity.png")
+    draw_roc(named, (held.values > 5).double(), prediction, tmp_path / "roc.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parity.png", "roc.png"]

@@ -1,0 +1,160 @@
+"""Tables: columns, lines as an editor counts them, and files that are none."""
+
+import csv
+import gzip
+from pathlib import Path
+
+import pytest
+
+from dgn.molecules.table import open_table, write_rows
+
+
+def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('\ufeffsmiles,note\nCO,"two\nlines"\n\nCC,x\nC,a,b\nN\n')
+    table = open_table(path)
+    assert table.columns == ("smiles", "note")
+    assert [(row.line, row.values) for row in table.rows()] == [
+        (2, ["CO", "two\nlines"]), (5, ["CC", "x"]), (6, ["C", "a,b"]), (7, ["N", ""]),
+    ]  # fmt: skip
+    assert [bool(row.problem) for row in table.rows()] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("lines", "faulty"),
+    [
+        (["CO,1,a", 'CC,2,"b', "CN,3,c", "CF,4,d"], [3]),  # open to the end of the file
+        (['"CO,1,a', "CC,2,b", '"CN,3,c', "CF,4,d"], [2, 4]),  # open to the next quote, and text behind that
+        (["CO,1,a", 'CC,2,"b', "CN,3,c", 'CF,4,d"'], [3]),  # open to a quote at the end of a value
+        (["CO,1,a", 'CC,2,"b', *["CN,3,c"] * 20_000, "CF,4,d"], [3]),  # more than the reader takes for a value
+        (["CO,1,a", f"CC,2,{'b' * (1 << 18)}", "CN,3,c"], [3]),
+        (["CO,1,a", '"CC" x,2,b', "CN,3,c"], []),
+    ],
+)
+def test_a_quote_or_a_long_value_costs_its_own_line_alone(tmp_path: Path, lines: list[str], faulty: list[int]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["smiles,y,note", *lines, ""]))
+    rows = list(open_table(path).rows())
+    assert [row.line for row in rows] == list(range(2, len(lines) + 2))
+    assert [row.line for row in rows if row.problem] == faulty
+    whole = [row for row in rows if not row.problem and '"' not in lines[row.line - 2]]
+    assert [",".join(row.values) for row in whole] == [lines[row.line - 2] for row in whole]
+
+
+def test_a_note_of_several_lines_is_one_value(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('smiles,note\nCCO,"hello\nworld, yes"\nCC,b\n')
+    assert [(row.line, row.values, row.problem) for row in open_table(path).rows()] == [
+        (2, ["CCO", "hello\nworld, yes"], ""),
+        (4, ["CC", "b"], ""),
+    ]
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
+def test_delimiters_are_found(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text(f"smiles{delimiter}y\nCO{delimiter}1\n")
+    assert next(open_table(path).rows()).values == ["CO", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ('"logP, 25 C, water";smiles\n1.5;CO\n', ("logP, 25 C, water", "smiles")),
+        ("logP (octanol, water, 25 C);smiles\n1,5;CO\n2;CC\n", ("logP (octanol, water, 25 C)", "smiles")),
+        ("IC50, nM;smiles\n1,5;CO\n", ("IC50, nM", "smiles")),
+        ("smiles,logP;25 C\nCO,1.5\n", ("smiles", "logP;25 C")),
+    ],
+)
+def test_other_delimiters_may_stand_in_names(tmp_path: Path, text: str, columns: tuple[str, ...]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    assert open_table(path).columns == columns
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.tsv.gz"])
+def test_unicode_text_of_excel(tmp_path: Path, name: str) -> None:
+    path, text = tmp_path / name, "smiles\tLöslichkeit\r\nCO\t1\r\n".encode("utf-16")
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    table = open_table(path)
+    assert table.columns == ("smiles", "Löslichkeit")
+    assert [(row.line, row.values) for row in table.rows()] == [(2, ["CO", "1"])]
+
+
+def test_packed_files_and_other_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"smiles,name\nCO,caf\xe9\n"))
+    value = next(open_table(path).rows()).values[1]
+    assert value.encode("utf-8", "surrogateescape") == b"caf\xe9"
+    path.write_bytes(gzip.compress(b"smiles,name\nCO,x\n" * 1000)[:-9])
+    with pytest.raises(ValueError, match="expected a whole gzip file"):
+        list(open_table(path).rows())
+
+
+def test_any_bit_of_a_packed_file_may_be_damaged(tmp_path: Path) -> None:
+    path, whole = tmp_path / "t.csv.gz", gzip.compress(b"smiles,name\nCO,x\nCCN,water\n", mtime=0)
+    refused = 0
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            list(open_table(path).rows())
+        except ValueError as problem:
+            refused += "expected a whole gzip file" in str(problem)
+    assert refused > 4 * len(whole)
+
+
+def test_a_line_end_of_old_within_a_value_is_quoted(tmp_path: Path) -> None:
+    path, rows = tmp_path / "t.csv", [["CO", "a\rb"], ["CC", 'c, "d"'], ["N", "e"]]
+    with path.open("w", newline="") as file:
+        write_rows(file, rows)
+    with path.open(newline="") as file:
+        assert list(csv.reader(file)) == rows
+    assert path.read_bytes().endswith(b"\nN,e\n")
+
+
+def test_one_column_keeps_its_empty_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("smiles\nCO\n\nCC\n")
+    assert [row.values for row in open_table(path).rows()] == [["CO"], [""], ["CC"]]
+
+
+def test_a_file_that_is_no_parquet_is_said_so(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="Parquet is read by pyarrow")
+    path = tmp_path / "t.parquet"
+    path.write_text("smiles,y\nC,1\n")
+    with pytest.raises(ValueError, match="expected a parquet table"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "T.PARQUET"])
+def test_parquet(tmp_path: Path, name: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / name
+    parquet.write_table(pyarrow.table({"smiles": ["CO", None], "y": [1.5, 2.0]}), path)
+    assert [(row.line, row.values) for row in open_table(path).rows()] == [(1, ["CO", "1.5"]), (2, ["", "2.0"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("t.csv", "", "is the file empty"),
+        ("t.csv", "smiles,y\n", "got a header alone"),
+        ("t.csv", "smiles,y,y\nC,1,2\n", "'y' more than once"),
+        ("t.xlsx", "smiles\nC\n", "got '.xlsx'; save it as .csv"),
+        ("t.csv", 'smiles,"y\nCO,1\nCC,2\n', "first line, got a quote that is not closed"),
+        ("t.csv", f"smiles,{'y' * (1 << 18)}\nCO,1\n", "first line, got field larger"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        open_table(tmp_path / name)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="found no file"):
+        open_table(tmp_path / "none.csv")

@@ -1,0 +1,167 @@
+"""Edges of few numbers: layers and networks that put features together inside, against features of every edge."""
+
+import pytest
+import torch
+from torch import nn
+
+from dgn.graph import Layout, as_graph
+from dgn.graph.graph import prepared_graph
+from dgn.nn import DGN, DGNConv
+from dgn.nn.layer import DGNLayer
+from dgn.nn.linear import Linear
+from dgn.nn.low_rank_edges import EdgeNumbers, has_few_numbers
+from dgn.nn.structural_encoder import ScaledLinear
+from dgn.testing import random_graph
+from tests.interpreter import DEVICE, check_in_interpreter, somewhere
+
+NODES, PADDING = 30, 7
+AGGREGATORS = ["mean", "max", "min", "std", "dx1", "av1"]
+LAYERS = [  # numbers of an edge, bias, towers, derivative, aggregators, scalers
+    (1, True, 5, "authors", ["mean", "dx1", "max"], ("identity",)),
+    (1, True, 1, "paper", AGGREGATORS, ("identity", "amplification")),
+    (1, False, 5, "paper", AGGREGATORS, ("identity",)),
+    (3, True, 1, "authors", AGGREGATORS, ("identity",)),
+    (4, False, 1, "authors", ["std", "av1"], ("identity", "attenuation")),
+    (4, True, 5, "paper", AGGREGATORS, ("identity",)),
+]
+
+
+def padded_graph():
+    """A graph with edges behind all others that no node receives, as batches of one size have them."""
+    edge_index, _ = random_graph(NODES, 0.1, torch.Generator().manual_seed(1))
+    graph = as_graph(edge_index)
+    more = torch.arange(graph.num_edges, graph.num_edges + PADDING, dtype=torch.int32)
+    pointer, order, neighbor = graph.by_target
+    layout = Layout(pointer, torch.cat([order, more]), torch.cat([neighbor, 0 * more]))
+    known = {"source_pointer": graph.source_pointer, "place": torch.cat([graph.place, more])}
+    ends = torch.cat([edge_index, torch.zeros(2, PADDING).long()], dim=1).to(DEVICE)
+    batch = torch.zeros(NODES).long().to(DEVICE)
+    layout = Layout(*(part.to(DEVICE) for part in layout))
+    return prepared_graph(ends, batch, 1, by_target=layout, **{name: part.to(DEVICE) for name, part in known.items()})
+
+
+def draw(*size, seed=0):
+    return torch.randn(*size, generator=torch.Generator().manual_seed(seed + sum(size))).to(DEVICE)
+
+
+def fill(module):
+    for number, parameter in enumerate(module.parameters()):
+        parameter.data = draw(*parameter.shape, seed=number)
+    return module.to(DEVICE)
+
+
+def numbers_of(graph, count, padding):
+    return torch.cat([draw(graph.num_edges - PADDING, count), torch.full((PADDING, count), padding, device=DEVICE)])
+
+
+def run_layer(case, few):
+    count, bias, towers, derivative, aggregators, scalers = case
+    conv = DGNConv(10, 10, aggregators, scalers, 1.3, "complex", 6, towers, derivative)
+    layer, encoder, graph = fill(DGNLayer(conv)), fill(Linear(count, 6, bias=bias)), padded_graph()
+    given = numbers_of(graph, count, torch.nan if few else 0.0)
+    weights = conv.plan.compute_weights(draw(graph.num_edges, 1), padded_graph())
+    x = draw(NODES, 10).requires_grad_()
+    edges = EdgeNumbers.of(encoder, given, graph) if few else encoder(given)
+    y = layer._on_gpu(x, graph, weights, edges, None, None)
+    y = layer._on_gpu(y, graph, weights, edges, None, None)  # gradients of the encoder are gathered from both
+    (y * draw(NODES, 10, seed=5)).sum().backward()
+    parameters = {**dict(layer.named_parameters()), **{f"encoder.{n}": p for n, p in encoder.named_parameters()}}
+    return {"out": y.detach(), "x": x.grad, **{name: value.grad for name, value in parameters.items()}}
+
+
+def compare(got, expected, tolerance=2e-5):
+    assert got.keys() == expected.keys()
+    for name, value in expected.items():
+        scale = 1 + float(value.abs().max())
+        difference = float((got[name] - value).abs().max())
+        assert difference < tolerance * scale, f"{name}: {difference} of {scale}"
+
+
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("case", LAYERS)
+def test_kernel_layers_equal_those_of_every_edge(case):
+    compare(run_layer(case, True), run_layer(case, False))
+
+
+def make_network(**changes):
+    given = {"message": "complex", "edge_encoder": Linear(1, 6), "edge_dim": 6, "aggregators": ["mean", "dx1", "max"]}
+    torch.manual_seed(0)
+    return DGN(3, 10, num_layers=2, **{**given, **changes}).to(DEVICE)
+
+
+def run_network(network, given, graph):
+    out = network(draw(NODES, 3), graph, draw(graph.num_edges, 1), given)
+    out.sum().backward()
+    return {"out": out.detach(), **{name: value.grad for name, value in network.named_parameters()}}
+
+
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("towers", [1, 5])
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, scaled, monkeypatch):
+    if DEVICE == "cpu":
+        monkeypatch.setattr("dgn.nn.fused.gpu_whole.is_fused", lambda _, norm: norm.training)
+    graph, kinds = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
+    encoder = ScaledLinear(torch.tensor([0.3]), torch.tensor([0.2]), 6) if scaled else Linear(1, 6)
+    given, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=encoder)
+    honest = network._edges
+    network._edges = lambda *given: kinds.append(honest(*given)) or kinds[-1]
+    got = run_network(network, given, graph)
+    network.zero_grad()
+    monkeypatch.setattr("dgn.nn.network.has_few_numbers", lambda *_: False)
+    compare(got, run_network(network, given, graph), 1e-4)
+    assert [type(edges) for edges in kinds] == [EdgeNumbers, torch.Tensor]
+
+
+@pytest.mark.gpu
+@somewhere
+def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
+    if DEVICE == "cpu":
+        monkeypatch.setattr("dgn.nn.fused.gpu_whole.is_fused", lambda _, norm: norm.training)
+    graph = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES)
+    given = draw(graph.num_edges, 1)
+    assert isinstance(make_network()._edges(given, graph), EdgeNumbers)
+    assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(given, graph), EdgeNumbers)
+    others = [{"gate": True}, {"norm": "before"}, {"edge_updates": True}, {"batch_norm": False}]
+    others += [{"backend": "reference"}, {"aggregators": ["mean", "dx2"], "learned_directions": 1}]
+    for changes in others:
+        assert isinstance(make_network(**changes)._edges(given, graph), torch.Tensor), changes
+    assert isinstance(make_network().eval()._edges(given, graph), torch.Tensor)
+    for asked in (given.clone().requires_grad_(), given.double()):
+        assert not has_few_numbers(Linear(1, 6), asked, graph)
+    network, field = make_network(), draw(graph.num_edges, 1).requires_grad_()  # its gradient is asked for
+    network(draw(NODES, 3), graph, field, given).sum().backward()
+    found = {name: value.grad.clone() for name, value in network.edge_encoder.named_parameters()}
+    network.zero_grad()
+    monkeypatch.setattr("dgn.nn.network.has_few_numbers", lambda *_: False)
+    network(draw(NODES, 3), graph, field, given).sum().backward()
+    compare(found, {name: value.grad for name, value in network.edge_encoder.named_parameters()})
+
+
+@pytest.mark.slow
+def test_the_kernels_in_the_interpreter():
+    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 5)
+
+
+class Doubled(nn.Linear):
+    def forward(self, given):
+        return 2 * super().forward(given)
+
+
+def test_only_a_plain_linear_map_of_few_numbers_is_kept():
+    graph = as_graph(torch.tensor([[0, 1], [1, 0]]))
+    assert has_few_numbers(nn.Linear(4, 3), torch.ones(2, 4), graph)
+    assert has_few_numbers(Linear(1, 3, bias=False), torch.ones(2, 1), graph)
+    assert not has_few_numbers(Doubled(1, 3), torch.ones(2, 1), graph)
+    assert not has_few_numbers(nn.Sequential(nn.Linear(1, 3)), torch.ones(2, 1), graph)
+    assert not has_few_numbers(nn.Linear(5, 3), torch.ones(2, 5), graph)
+    assert not has_few_numbers(nn.Linear(1, 3), torch.ones(3, 1), graph)
+
+
+def test_a_layer_that_cannot_read_numbers_builds_the_features():
+    graph, encoder, x = as_graph(torch.tensor([[0, 1, 2], [1, 2, 0]])), Linear(2, 3), torch.randn(3, 4)
+    given, layer = torch.randn(3, 2), DGNLayer(DGNConv(4, 4, ["mean", "max"], message="complex", edge_dim=3)).eval()
+    found = layer(x, graph, edge_attr=EdgeNumbers.of(encoder, given, graph))
+    assert torch.equal(found, layer(x, graph, edge_attr=encoder(given)))

@@ -1,0 +1,93 @@
+"""What an experiment reads of its graphs, and what it trains for; groups of directions need gaps of eigenvalues."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dgn.training.shared_data import first_directions, prepare
+from dgn.training.trainer import train
+from tests.training.small import make_benchmark, make_experiment
+
+GROUPS = {"aggregators": ["mean", "dx1-group2", "av1-group2", "dx1"]}
+RESAMPLE = {"resample": True}
+
+
+def test_gaps_are_read_and_left_behind():
+    store = prepare(make_experiment(network=GROUPS), make_benchmark(), torch.device("cpu")).store
+    assert store.weights.edge.size(1) == 4  # two directions of a group, their average, and dx1
+    assert set(store.nodes) == {"x"}
+    kept = prepare(make_experiment(network=GROUPS, augmentation=RESAMPLE), make_benchmark(), torch.device("cpu")).store
+    assert set(kept.nodes) == {"x", "gap", "component"}
+
+
+def test_more_directions_are_found_where_a_group_needs_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("DGN_CACHE", str(tmp_path))
+    experiment = make_experiment(network={"aggregators": ["mean", "dx1-group"]})
+    assert experiment.num_directions == 3
+    assert prepare(experiment, make_benchmark(), torch.device("cpu")).store.weights.edge.size(1) == 3
+
+
+@pytest.mark.parametrize("aggregators", [["mean", "dx1"], ["mean", "max"]])
+def test_directions_that_others_asked_for_change_nothing(aggregators):
+    settings = {"drop": 0.5, "distortion": 0.2} if "dx1" in aggregators else {}
+    experiment = make_experiment(network={"aggregators": aggregators}, augmentation=settings)
+    wide = make_benchmark()
+    alone = first_directions(wide.graphs, experiment.num_directions)
+    assert alone.edges.get("field", torch.empty(0, 0)).size(1) == experiment.num_directions
+    results = [train(experiment, each, (0,), device="cpu") for each in (wide, replace(wide, graphs=alone))]
+    assert results[0][0].metrics == results[1][0].metrics
+
+
+def test_edge_features_that_are_not_there_are_named():
+    bare = replace(make_benchmark().graphs, edges={})
+    experiment = make_experiment(network={"aggregators": ["mean"], "message": "complex", "edge_dim": 4})
+    with pytest.raises(
+        ValueError, match=r"network.edge_dim: expected none, for the graphs have no edge features, got 4"
+    ):
+        train(experiment, replace(make_benchmark(), graphs=bare, edge_sizes=None), (0,), device="cpu")
+
+
+def test_training_does_not_see_the_basis(tmp_path):
+    """A network of groups learns the same whatever bases are drawn; one of directions does not."""
+    scores = {}
+    for kind, names in (("groups", ["mean", "dx1-group2", "av2-group2"]), ("directions", ["mean", "dx1", "av2"])):
+        for name, augmentation in (("plain", {}), ("drawn", RESAMPLE)):
+            experiment = make_experiment(network={"aggregators": names}, augmentation=augmentation)
+            (result,) = train(experiment, make_benchmark(), (0,), tmp_path / kind / name, "cpu")
+            scores[kind, name] = [row["train_loss"] for row in result.history]
+    assert scores["groups", "plain"] == pytest.approx(scores["groups", "drawn"], rel=1e-3)
+    assert scores["directions", "plain"] != pytest.approx(scores["directions", "drawn"], rel=1e-3)
+
+
+def test_labels_are_smoothed_in_training_and_scored_as_they_are():
+    experiment = make_experiment(training={"label_smoothing": 0.2})
+    material = prepare(experiment, make_benchmark("classification"), torch.device("cpu"))
+    assert material.objective.smoothing == 0.2
+    assert {split.objective.smoothing for split in material.splits.values()} == {0.0}
+    losses = [
+        train(each, make_benchmark("classification"), (0,), device="cpu")[0].history[0]["train_loss"]
+        for each in (experiment, make_experiment())
+    ]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+    with pytest.raises(ValueError, match=r"training.label_smoothing: expected 0 for regression"):
+        prepare(experiment, make_benchmark(), torch.device("cpu"))
+
+
+def test_coordinates_have_no_gaps():
+    benchmark = make_benchmark(coordinates=True)
+    nodes = {name: values for name, values in benchmark.graphs.nodes.items() if name != "gap"}
+    given = replace(benchmark, graphs=replace(benchmark.graphs, nodes=nodes))
+    with pytest.raises(ValueError, match="gap: expected shape"):
+        prepare(make_experiment(network=GROUPS), given, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+@pytest.mark.parametrize(("objective", "label"), [("multi-label", 0.0), ("regression", torch.nan)])
+def test_a_part_that_cannot_be_scored_is_named_before_training(objective, label, part):
+    benchmark = make_benchmark(objective)
+    y = benchmark.graphs.graphs["y"].clone()
+    y[benchmark.graphs.graphs["split"] == ("train", "val", "test").index(part)] = label
+    lacking = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"y": y}))
+    with pytest.raises(ValueError, match=f"labels of {part}: expected"):
+        prepare(make_experiment(), lacking, torch.device("cpu"))
