@@ -12,7 +12,6 @@ The residual is the largest |L v - lambda v| over 2 d_max. "right" is the share 
 belong to the first four non-trivial eigenvalues. PyG knows the symmetric Laplacian only, and is judged by that.
 """
 
-import importlib
 import statistics
 import sys
 import time
@@ -36,12 +35,12 @@ import dgn
 from dgn.data.datasets.pattern import generate_pattern
 from dgn.data.packed import PackedGraphs
 from dgn.spectral.laplacians import adjacency, normalized
+from dgn.spectral.solvers import select
 
 Edges = tuple[torch.Tensor, int]
 Found = list[NDArray[np.float64]]
 K, COUNT, FEW = 4, 1000, 100
 # The function of that name hides the module.
-DIRECTIONS = importlib.import_module("dgn.spectral.potentials")
 
 
 def molecules() -> list[Edges]:
@@ -76,7 +75,7 @@ def joined(graphs: list[Edges]) -> Edges:
 
 
 def ours(batch: Edges, direct: bool) -> torch.Tensor:
-    DIRECTIONS.DIRECT_NODES = 0 if direct else float("inf")
+    select.MANY_NODES = 0 if direct else float("inf")
     return dgn.directions(*batch, k=K).potential
 
 

@@ -21,7 +21,8 @@ INTRODUCTION = """# Results
 Written by `python -m reproduce results` from the files in `results/`, one for each seed, and from the paragraphs in
 `results/notes.yaml`. Each file holds every setting, the metrics of all splits, versions and the commit of the code,
 with a `+` where files differed from it. `python -m reproduce table1` trains a table again, and
-`python -m reproduce results --collect runs` takes over its results. What is called table 1 and table 2 here is printed in the paper as figures 5 and 6.
+`python -m reproduce results --collect runs` takes over its results. What is called table 1 and table 2 here is printed
+in the paper as figures 5 and 6.
 
 - **ours**: mean ± deviation over seeds on the test graphs; n - 1 in the denominator. Errors as they are, all else in
   percent.

@@ -1,7 +1,6 @@
 """The sparse solver agrees with the dense one, and both with spectra known in closed form."""
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from math import cos, pi
 from unittest.mock import Mock
 
@@ -11,10 +10,10 @@ import torch
 
 import dgn
 from dgn import Directions, Graph
+from dgn.spectral.solvers import select
 from dgn.spectral.solvers.shift_invert import solve_sparse
 from dgn.testing import assert_same_eigenspace
 
-module = import_module("dgn.spectral.potentials")
 every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym"])
 
 SMALL = [
@@ -35,7 +34,7 @@ SMALL = [
 def sparse_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """Counts the calls of the sparse solver."""
     calls = Mock(side_effect=solve_sparse)
-    monkeypatch.setattr("dgn.spectral.solvers.large.solve_sparse", calls)
+    monkeypatch.setattr("dgn.spectral.solvers.components.solve_sparse", calls)
     return calls
 
 
@@ -45,7 +44,7 @@ def both(
     """The directions by the dense and by the sparse route."""
     made = []
     for largest in (10**6, 0):
-        monkeypatch.setattr(module, "LARGEST_DENSE", largest)
+        monkeypatch.setattr(select, "LARGEST_DENSE", largest)
         made.append(dgn.directions(graph, k=3, normalization=normalization, edge_weight=weight))
     return made[0], made[1]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import astuple
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -12,9 +11,9 @@ from hypothesis import strategies as st
 
 import dgn
 from dgn import Directions, Graph
+from dgn.spectral.solvers import select
 from dgn.testing import assert_same_eigenspace
 
-directions_module = import_module("dgn.spectral.potentials")
 NORMALIZATIONS = [None, "rw", "sym"]
 # A pair of components of which neither is like the other, nodes without edges, and every named graph.
 GRAPHS = [
@@ -243,8 +242,8 @@ def test_the_unit_of_the_weights_changes_no_vector(
     """By every solver: dense, direct, on an exact factorisation, and by iteration."""
     if direct:
         pytest.importorskip("numba", reason="Numba is not installed")
-        monkeypatch.setattr(directions_module, "DIRECT_NODES", 0)
-        monkeypatch.setattr("dgn.spectral.solvers.large.LARGEST_EXACT", 0)
+        monkeypatch.setattr(select, "MANY_NODES", 0)
+        monkeypatch.setattr("dgn.spectral.solvers.select.LARGEST_EXACT", 0)
     graph = build(name)
     weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.5
     ours = dgn.directions(graph, k=2, normalization=normalization, edge_weight=weight)

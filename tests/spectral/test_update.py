@@ -1,7 +1,6 @@
 """Directions after a change equal those from nothing, whatever the change, and take fewer iterations."""
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from unittest.mock import Mock
 
 import pytest
@@ -11,11 +10,10 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 import dgn
 from dgn import Directions, Graph
-from dgn.spectral.solvers import large, lobpcg
+from dgn.spectral.solvers import lobpcg, select
 from dgn.testing import collaboration
 
 Build = Callable[[str], Graph]
-directions_module = import_module("dgn.spectral.potentials")
 every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym"])
 
 
@@ -23,8 +21,8 @@ every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """Counts iterations; components of 40 nodes or more are iterated on."""
     for name, value in {"LARGEST_EXACT": 40, "LARGEST_RESCUE": 0}.items():
-        monkeypatch.setattr(large, name, value)
-    monkeypatch.setattr(directions_module, "LARGEST_DENSE", 40)
+        monkeypatch.setattr(select, name, value)
+    monkeypatch.setattr(select, "LARGEST_DENSE", 40)
     calls = Mock(side_effect=lobpcg._improve)
     monkeypatch.setattr(lobpcg, "_improve", calls)
     return calls

@@ -1,7 +1,6 @@
 """Directions of a graph: its low-frequency Laplacian eigenvectors, component by component."""
 
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from dgn.graph.components import components
 from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
 from dgn.spectral.laplacians import Normalization, adjacency, check_request, normalized, weighted_graph
 from dgn.spectral.sign import canonical_sign
+from dgn.spectral.solvers import select
+from dgn.spectral.solvers.components import solve_large, solve_small, store
 from dgn.spectral.solvers.dense import Solution
-from dgn.spectral.solvers.large import solve_large
-from dgn.spectral.solvers.shift_invert import GUARD
-from dgn.spectral.solvers.small import solve_small, store
 from dgn.spectral.spectrum import (
     Spectrum,
     divide_by_scale,
@@ -27,9 +25,6 @@ from dgn.spectral.spectrum import (
     vector_errors,
     vector_rounding,
 )
-
-LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
-DIRECT_NODES = 10_000  # in one call; with fewer, torch is done before Numba's kernels are loaded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,8 +95,8 @@ class Directions:
             )
         known = self.potential if self.following is None else torch.cat([self.potential, self.following], dim=1)
         start = np.pad(known.double().cpu().numpy(), ((0, added), (0, 0)))
-        k, direct = self.potential.size(1), graph.num_nodes >= DIRECT_NODES
-        return _directions(graph, edge_weight, k, normalization, start, direct)
+        k, many = self.potential.size(1), graph.num_nodes >= select.MANY_NODES
+        return _directions(graph, edge_weight, k, normalization, start, many)
 
 
 def directions(
@@ -141,7 +136,7 @@ def directions(
     """
     check_request(k, normalization)
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
-    return _directions(graph, edge_weight, k, normalization, None, graph.num_nodes >= DIRECT_NODES)
+    return _directions(graph, edge_weight, k, normalization, None, graph.num_nodes >= select.MANY_NODES)
 
 
 def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:
@@ -157,13 +152,13 @@ def _directions(
     k: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
-    direct: bool,
+    many: bool,
 ) -> Directions:
     """Directions of a checked graph; large components start from the vectors ``start`` [N, s], if given.
 
-    With ``direct``, and Numba, small components are solved directly.
+    ``many`` as in :func:`dgn.spectral.solvers.select.choose_solver`.
     """
-    found = _spectrum(graph, edge_weight, k + 1, normalization, start, direct and find_spec("numba") is not None)
+    found = _spectrum(graph, edge_weight, k + 1, normalization, start, many)
     device = graph.edge_index.device
     return Directions(
         potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
@@ -181,13 +176,13 @@ def _spectrum(
     count: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
-    direct: bool,
+    many: bool,
 ) -> Spectrum:
     """The first ``count`` non-trivial pairs of all components, with their signs."""
-    if direct:
+    if select.choose_solver(1, count, many, select.has_numba()) == "direct":
         from dgn.spectral.solvers.direct import solve_edges
 
-        found = solve_edges(graph, edge_weight, count, normalization, _largest_dense(count))
+        found = solve_edges(graph, edge_weight, count, normalization, select.largest_dense(count))
         if found is not None:
             return found
     matrix = adjacency(graph, edge_weight)
@@ -196,17 +191,13 @@ def _spectrum(
     scale = divide_by_scale(matrix, label, len(sizes))
     degree = np.asarray(matrix.sum(axis=1))
     rounding = rounding_of(degree, label, len(sizes), bool(normalization))
-    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start, direct)
+    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start, many)
     error += vector_rounding(values, rounding)
     if normalization == "rw":
         error = scale_by_degree(vectors, degree, label, sizes) * error
     if normalization is None:
         values, rounding = values * scale[:, None], rounding * scale
     return Spectrum(label, sizes, values, rounding, vectors, *canonical_sign(vectors, degree, label, len(sizes), error))
-
-
-def _largest_dense(count: int) -> int:
-    return max(LARGEST_DENSE, 10 * (count + GUARD))
 
 
 def _solve(
@@ -217,20 +208,22 @@ def _solve(
     count: int,
     normalization: Normalization,
     start: NDArray[np.float64] | None,
-    direct: bool,
+    many: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Eigenvalues [C, count] and vectors [N, count], NaN and 0 where there are none; errors [C, count] of iteration."""
     trivial = np.sqrt(degree) if normalization else np.ones(len(label))
     symmetric = normalized(matrix, "sym" if normalization else None)
-    largest = _largest_dense(count)
-    values, vectors = solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization), direct)
+    largest, numba = select.largest_dense(count), select.has_numba()
+    solver = select.choose_solver(1, count, many, numba)
+    values, vectors = solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization), solver)
     error = np.zeros_like(values)  # of what is not solved directly
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
         unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
         mine = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
         block = symmetric[nodes, :][:, nodes]
-        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, mine)
+        solver = select.choose_solver(len(nodes), count, many, numba)
+        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, solver, mine)
         error[big, :-1] = vector_errors(block, *pairs)
         store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
     return values, vectors, error

@@ -1,6 +1,5 @@
 """The direct solver agrees with LAPACK to rounding, also where eigenvalues repeat, for any number of threads."""
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -13,9 +12,9 @@ import dgn
 from dgn import Graph
 from dgn.graph.components import components
 from dgn.spectral.laplacians import adjacency, normalized
+from dgn.spectral.solvers import select
 from dgn.spectral.solvers.direct import Edges, solve_direct
 
-DIRECTIONS = sys.modules["dgn.spectral.potentials"]  # the function of that name hides the module
 GRAPHS = (
     "path 2", "path 3", "path 23", "path 300", "cycle 24", "cycle 3", "complete 20", "star 30", "hypercube 6",
     "grid 5 5", "grid 4 3 2", "path 3 + cycle 8 + nodes 2 + complete 5 + path 40", "cycle 48", "cycle 49",
@@ -25,7 +24,7 @@ GRAPHS = (
 
 @pytest.fixture(autouse=True)
 def _always_direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
+    monkeypatch.setattr(select, "MANY_NODES", 0)
 
 
 def solved(graph: Graph, symmetric: bool, weight: torch.Tensor | None, count: int):
@@ -63,7 +62,7 @@ def test_values_residuals_and_orthogonality_are_exact_to_rounding(
 def test_directions_do_not_depend_on_the_solver(normalization, monkeypatch, build) -> None:
     graph = build("path 30 + grid 7 4 + star 9")
     direct = dgn.directions(graph, k=3, normalization=normalization)
-    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
+    monkeypatch.setattr(select, "MANY_NODES", np.inf)
     dense = dgn.directions(graph, k=3, normalization=normalization)
     torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
     sure = (direct.sign_decided & ~direct.repeated())[direct.component]
@@ -73,10 +72,10 @@ def test_directions_do_not_depend_on_the_solver(normalization, monkeypatch, buil
 
 def test_without_numba_torch_takes_over(monkeypatch, build) -> None:
     graph = build("cycle 12 + star 60")
-    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
+    monkeypatch.setattr(select, "MANY_NODES", np.inf)
     dense = dgn.directions(graph, k=3)
-    monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
-    monkeypatch.setattr(DIRECTIONS, "find_spec", lambda _: None)
+    monkeypatch.setattr(select, "MANY_NODES", 0)
+    monkeypatch.setattr(select, "find_spec", lambda _: None)
     assert torch.equal(dgn.directions(graph, k=3).potential, dense.potential)
 
 
@@ -121,9 +120,9 @@ def test_any_list_of_edges_means_the_same_as_its_matrix(seed, monkeypatch) -> No
     weight[::7] = 0
     for given in (None, weight):
         direct = dgn.directions(edges, 203, k=3, edge_weight=given)
-        monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", np.inf)
+        monkeypatch.setattr(select, "MANY_NODES", np.inf)
         dense = dgn.directions(edges, 203, k=3, edge_weight=given)
-        monkeypatch.setattr(DIRECTIONS, "DIRECT_NODES", 0)
+        monkeypatch.setattr(select, "MANY_NODES", 0)
         assert torch.equal(direct.component, dense.component)
         torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
         torch.testing.assert_close(direct.gap, dense.gap, atol=1e-9, rtol=0, equal_nan=True)

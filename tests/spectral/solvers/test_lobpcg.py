@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from math import cos, pi
 from unittest.mock import Mock
 
@@ -16,12 +15,11 @@ pytest.importorskip("numba", reason="Numba is not installed")
 import dgn
 from dgn import Graph
 from dgn.spectral.laplacians import adjacency, normalized
-from dgn.spectral.solvers import large
+from dgn.spectral.solvers import select
 from dgn.spectral.solvers.lobpcg import solve_lobpcg
 from dgn.testing import assert_same_eigenspace, collaboration, grid
 
 Build = Callable[[str], Graph]
-directions_module = import_module("dgn.spectral.potentials")
 every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym"])
 GRAPHS = [
     "path 120", "cycle 120", "star 120", "hypercube 7", "grid 9 13", "grid 11 11", "complete 100", "wheel 120",
@@ -33,8 +31,8 @@ GRAPHS = [
 def iterate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every component goes to the iteration, and nothing rescues it."""
     for name, value in {"LARGEST_EXACT": 0, "LARGEST_RESCUE": 0}.items():
-        monkeypatch.setattr(large, name, value)
-    monkeypatch.setattr(directions_module, "LARGEST_DENSE", 0)
+        monkeypatch.setattr(select, name, value)
+    monkeypatch.setattr(select, "LARGEST_DENSE", 0)
 
 
 def residuals(graph: Graph, d: dgn.Directions, normalization: str | None, weight: torch.Tensor | None) -> torch.Tensor:
@@ -94,7 +92,7 @@ def test_directions_equal_those_of_the_dense_solver(
     graph = build(name)
     ours = dgn.directions(graph, k=3, normalization=normalization)
     assert (residuals(graph, ours, normalization, None) <= 1).all()
-    monkeypatch.setattr(directions_module, "LARGEST_DENSE", 10**6)
+    monkeypatch.setattr(select, "LARGEST_DENSE", 10**6)
     dense = dgn.directions(graph, k=3, normalization=normalization)
     torch.testing.assert_close(ours.eigenvalues, dense.eigenvalues, rtol=1e-8, atol=0)
     torch.testing.assert_close(ours.gap, dense.gap, atol=1e-4, rtol=0)
@@ -116,7 +114,7 @@ SPECTRA = {
 def test_large_graphs_have_the_spectrum_known_in_closed_form(
     name: str, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large, "LARGEST_RESCUE", 0)
+    monkeypatch.setattr(select, "LARGEST_RESCUE", 0)
     graph = build(name)
     d = dgn.directions(graph, k=3)
     expected = torch.tensor(SPECTRA[name], dtype=torch.float64)
@@ -195,7 +193,7 @@ def test_where_the_iteration_fails_an_exact_factorisation_takes_over(monkeypatch
     graph = Graph(*grid(66, 67))
     d = dgn.directions(graph, k=1)
     assert abs(float(d.eigenvalues[0, 0]) - (2 - 2 * cos(pi / 67))) < 1e-11
-    monkeypatch.setattr(large, "LARGEST_RESCUE", 0)
+    monkeypatch.setattr(select, "LARGEST_RESCUE", 0)
     with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* fewer directions"):
         dgn.directions(graph, k=1)
 
@@ -215,7 +213,7 @@ def test_weights_beyond_float32_go_to_the_exact_factorisation(build: Build, monk
     weight[-19:] = 1e-50  # a tail, to random walks on the rest as good as none
     with_tail, without = dgn.directions(edges, None, 1, "rw", weight), dgn.directions(graph, None, 1, "rw")
     torch.testing.assert_close(with_tail.eigenvalues, without.eigenvalues, atol=1e-10, rtol=0)
-    monkeypatch.setattr(large, "LARGEST_RESCUE", 0)
+    monkeypatch.setattr(select, "LARGEST_RESCUE", 0)
     with pytest.raises(ArithmeticError, match=r"times as much after 1 iterations; .* negligible weight$"):
         dgn.directions(edges, normalization="rw", k=1, edge_weight=weight)
 
@@ -236,8 +234,7 @@ def test_eigenvalues_that_crowd_around_a_hub_are_told_apart(build: Build) -> Non
 
 
 def test_without_numba_the_exact_factorisation_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("large", "directions"):
-        monkeypatch.setattr(f"dgn.spectral.{module}.find_spec", lambda _: None, raising=False)
+    monkeypatch.setattr(select, "find_spec", lambda _: None)
     monkeypatch.setattr("dgn.spectral.solvers.lobpcg.ITERATIONS", 0)
     d = dgn.directions(Graph(*grid(66, 67)), k=1)
     assert abs(float(d.eigenvalues[0, 0]) - (2 - 2 * cos(pi / 67))) < 1e-11
