@@ -100,7 +100,7 @@ def draw_beyond(results: Results, path: Path) -> bool:
         axes.annotate(peer.name, (peer.parameters, peer.score), (6, -3), textcoords="offset points", color=INK, size=8)
     told: set[str] = set()
     for cell in bases:
-        has_them = cell.network.is_directional
+        has_them = cell.network.num_directions > 0
         other = results.get(f"{cell.name}-ablation/{'no' if has_them else 'with'}-directions", ())
         both = (results[cell.name], other) if has_them else (other, results[cell.name])
         _point(axes, both[0], "ours with directions", OURS, told)

@@ -172,9 +172,8 @@ def test_a_message_module_reads_tables_sorted_or_not():
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
-@pytest.mark.parametrize("gate", [False, True])
-def test_rows_of_a_table_may_be_short_numbers(dtype, gate):
-    layer, table = conv(message="complex", edge_dim=3, gate=gate), random(5, 3, seed=1)
+def test_rows_of_a_table_may_be_short_numbers(dtype):
+    layer, table = conv(message="complex", edge_dim=3), random(5, 3, seed=1)
     rows, field = torch.arange(E) % 5, random(E, 1)
     found, expected = (
         layer(random(N, 4), EDGES, field, edge_attr=EdgeTable(table, row)) for row in (rows.to(dtype), rows)

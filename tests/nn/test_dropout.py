@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dgn.graph import as_graph
-from dgn.nn.dropout import Dropout, DropPath, draw_from, draw_kept
+from dgn.nn.dropout import Dropout, draw_from, draw_kept
 
 X = torch.rand(200, 50) + 1
 
@@ -76,20 +75,6 @@ def test_kept_numbers_have_the_probability(p):
     kept = draw_kept(torch.Size([count, 1]), p, torch.Generator().manual_seed(0))
     assert kept.shape == (count, 1)
     assert abs(float(kept.double().mean()) - (1 - p)) < 5 * (p * (1 - p) / count) ** 0.5 + 2**-16
-
-
-def test_graphs_skip_a_layer_whole_and_the_mean_stays():
-    path = DropPath(0.25)
-    path.generator = torch.Generator().manual_seed(0)
-    batch = torch.arange(4000).repeat_interleave(2)
-    graph = as_graph(torch.empty(2, 0, dtype=torch.long), 8000, batch, 4000)
-    x, y = torch.zeros(8000, 1), torch.ones(8000, 1)
-    out = path.skip(x, y, graph).view(4000, 2)
-    assert torch.equal(out[:, 0], out[:, 1])
-    assert sorted(out.unique().tolist()) == pytest.approx([0, 1 / 0.75])
-    assert float(out.mean()) == pytest.approx(1, abs=0.03)
-    assert torch.equal(path.eval().skip(x, y, graph), y)
-    assert torch.equal(path.train().skip(x, y[:, :0], graph), y[:, :0])  # other widths: there is nothing to skip to
 
 
 def test_a_share_of_nearly_nothing_keeps_nearly_everything():

@@ -124,9 +124,7 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
     given = draw(graph.num_edges, 1)
     assert isinstance(make_network()._edges(given, graph), EdgeNumbers)
     assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(given, graph), EdgeNumbers)
-    others = [{"gate": True}, {"norm": "before"}, {"edge_updates": True}, {"batch_norm": False}]
-    others += [{"backend": "reference"}, {"aggregators": ["mean", "dx2"], "learned_directions": 1}]
-    for changes in others:
+    for changes in ({"batch_norm": False}, {"backend": "reference"}):
         assert isinstance(make_network(**changes)._edges(given, graph), torch.Tensor), changes
     assert isinstance(make_network().eval()._edges(given, graph), torch.Tensor)
     for asked in (given.clone().requires_grad_(), given.double()):

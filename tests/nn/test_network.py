@@ -97,17 +97,17 @@ def test_a_batch_gives_what_its_graphs_give_alone(options, readout, virtual_node
     torch.testing.assert_close(together, torch.cat([net(graph) for graph in graphs]))
 
 
-@pytest.mark.parametrize("options", [{"virtual_node": True}, {"norm": "before", "feed_forward": 2}, {"edge_dim": 5}])
+@pytest.mark.parametrize("options", [{"virtual_node": True}, {"feed_forward": 2}, {"edge_dim": 5}])
 def test_a_network_goes_on_with_synchronised_batch_norms(options):
     if "edge_dim" in options:
-        options = {"message": "complex", "edge_encoder": CategoryEncoder((4,), 5), "edge_updates": True} | options
+        options = {"message": "complex", "edge_encoder": CategoryEncoder((4,), 5)} | options
     net, batch = network(**options).eval(), Batch.from_data_list(GRAPHS)
     expected = net(batch)
     torch.testing.assert_close(nn.SyncBatchNorm.convert_sync_batchnorm(net)(batch), expected)
 
 
 def test_without_batch_norm_graphs_do_not_see_each_other_in_training():
-    edges = {"message": "complex", "edge_dim": 5, "edge_encoder": CategoryEncoder((4,), 5), "edge_updates": True}
+    edges = {"message": "complex", "edge_dim": 5, "edge_encoder": CategoryEncoder((4,), 5)}
     net = network(batch_norm=False, virtual_node=True, feed_forward=2, **edges).train()
     assert not any(isinstance(part, nn.BatchNorm1d) for part in net.modules())
     torch.testing.assert_close(net(Batch.from_data_list(GRAPHS)), torch.cat([net(graph) for graph in GRAPHS]))

@@ -67,7 +67,8 @@ def test_every_setting_reaches_the_network() -> None:
     settings = NetworkSettings(
         hidden=8, last=4, layers=3, aggregators=("mean", "dx1"), scalers=("identity", "attenuation"), message="complex",
         edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False, size_norm=False,
-        virtual_node=True, positional=2, derivative="paper", initialization="authors", gate=True, edge_updates=True,
+        virtual_node=True, positional=2, derivative="paper", initialization="authors", feed_forward=2,
+        inner_dropout=0.5,
     )  # fmt: skip
     network = build_for_inputs(settings, Inputs((7,), 2, 3), delta=1.5)
     conv = network.layers[0].conv
@@ -78,14 +79,12 @@ def test_every_setting_reaches_the_network() -> None:
     assert (network.readout, network.size_norm, network.initialization) == ("sum", False, "authors")
     assert network.layers[0].norm is None
     assert not network.layers[0].residual
-    assert len(network.virtual_nodes) == len(network.edge_updates) == 2
-    assert conv.gate is not None
+    assert len(network.virtual_nodes) == 2
+    assert [(block.widen.out_features, block.dropout.p) for block in network.feed_forwards] == [(16, 0.5)] * 2 + [
+        (8, 0.5)
+    ]
     assert network.positional.in_features == 2
     assert network.head[0].in_features == 4
-    others = NetworkSettings(hidden=8, aggregators=("mean", "dx1"), norm="before", learned_directions=1)
-    network = build_for_inputs(others, Inputs((7,), None, 3))
-    assert network.last_norm is not None
-    assert network.learned is not None
 
 
 def test_edges_without_features_cannot_be_encoded() -> None:

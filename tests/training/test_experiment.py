@@ -102,7 +102,6 @@ def test_coordinates_are_two_directions() -> None:
         ValueError, match=r"network: expected at most 2 directions, the coordinates of digits, got .* 3"
     ):
         load_experiment("digits/dx", [three])
-    assert load_experiment("digits/dx", [three, "network.learned_directions=1"]).num_directions == 0
     assert load_experiment("digits/dx", [three, "data.random_walk=6", "data.field=random_walk"]).num_directions == 3
     assert load_experiment("zinc/tuned", [three]).num_directions == 3
 
@@ -134,11 +133,6 @@ def test_overrides_leave_the_data_as_it_was() -> None:
         ("network.scalers=[amplify]", r"network.scalers\[0\]: .* did you mean 'amplification'"),
         ("network.scalers=[]", "network.scalers: expected at least one"),
         ("network.edge_dim=4", "network.edge_dim: expected none with simple messages"),
-        ("network.edge_updates=true", "network.edge_updates: expected edge features to update, got no edge_dim"),
-        ("network.norm=befor", "network.norm: expected one of 'after', 'before', got 'befor'; did you mean 'before'"),
-        ("network={hidden: 8, aggregators: [mean], norm: before, batch_norm: false}", "network.norm: expected after"),
-        ("network.learned_directions=9", "learned_directions: expected the number of last directions, .* got 9"),
-        ("network.learned_directions=-1", "network.learned_directions: expected a number at least 0, got -1"),
         ("network.towers=3", "network.hidden: expected a multiple of the 3 towers, got 8"),
         ("network.dropout=1", "network.dropout: expected a number at least 0 and below 1"),
         ("data.directions=1", "data.directions: expected at least the 2 that the network reads, got 1"),

@@ -140,10 +140,7 @@ GPU_CASES = {
         "numbers": True,
         "network": {"message": "complex", "edge_dim": 3, "towers": 2, "aggregators": ["mean", "dx1", "max"]},
     },
-    "gate": {"network": {"message": "complex", "edge_dim": 3, "gate": True, "aggregators": ["mean", "dx1", "max"]}},
-    "edge updates": {"network": {"message": "complex", "edge_dim": 3, "edge_updates": True, "dropout": 0.0}},
-    "norm before": {"network": {"norm": "before", "feed_forward": 2, "message": "complex"}},
-    "learned": {"network": {"learned_directions": 1, "aggregators": ["mean", "dx2", "av1"], "message": "complex"}},
+    "feed forward": {"network": {"feed_forward": 2, "message": "complex", "edge_dim": 3}},
     "nodes": {"objective": "node-classification", "network": {"readout": "nodes"}},
     "labels": {"objective": "multi-label", "network": {"readout": "directional", "positional": 1}},
 }

@@ -37,19 +37,17 @@ def test_sizes_keep_to_the_budget_and_to_each_other(name: str) -> None:
 def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
     widths = {"network.hidden", "network.edge_dim"}
     parts = {
-        "no-directions": {"network.aggregators", "network.learned_directions", "augmentation.drop", *widths},
+        "no-directions": {"network.aggregators", "augmentation.drop", *widths},
         "with-directions": {"network.aggregators"},
         "no-averaging": {"training.averaging"},
         "no-feed-forward": {"network.feed_forward", "network.inner_dropout", *widths},
-        "no-gate": {"network.gate", *widths},
-        "no-edge-updates": {"network.edge_updates", *widths},
         "no-branches": {"network.branches", *widths},
         "no-augmentation": {"augmentation.mirror", "augmentation.hide", "augmentation.shift"},
         "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", "data.edge_walk", *widths},
     }
-    edges = ["network.message=complex", "network.edge_dim=12", "network.gate=true", "network.edge_updates=true"]
-    has_them = load_experiment(name).network.is_directional
-    more = [*(["network.learned_directions=1"] if has_them else []), "training.averaging=0.9"]
+    edges = ["network.message=complex", "network.edge_dim=12"]
+    has_them = load_experiment(name).network.num_directions > 0
+    more = ["training.averaging=0.9"]
     plus = load_experiment(name, more if name == "pattern/plus" else [*edges, *more])
     assert {"no-directions" if has_them else "with-directions", "no-averaging"} < set(ablations(plus))
     for missing, each in ablations(plus).items():
@@ -76,8 +74,6 @@ def test_without_directions_to_leave_out_there_is_one_to_add() -> None:
     blind = load_experiment("zinc/plus", ["network.aggregators=[sum, mean, min]"])
     assert "no-directions" not in ablations(blind)
     assert ablations(blind)["with-directions"].network.aggregators == ("sum", "mean", "dx1")
-    learned = load_experiment("zinc/plus", ["network.aggregators=[sum, dx1]", "network.learned_directions=1"])
-    assert with_directions(learned) is learned
     placed = load_experiment("zinc/plus", ["network.aggregators=[sum, mean]", "network.positional=2"])
     assert with_directions(placed) is placed
 

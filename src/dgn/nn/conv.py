@@ -10,7 +10,6 @@ from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, deg
 from dgn.graph import Graph, take_rows
 from dgn.graph.checks import check_option
 from dgn.nn.block_linear import MessageLinear, UpdateLinear, per_tower
-from dgn.nn.blocks.gate import gate_messages
 from dgn.nn.conv_parts import Products, combine, scaler_key
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.fused.cpu_conv import LinearMaps, Setting, convolve, is_whole
@@ -43,7 +42,6 @@ class DGNConv(nn.Module):
         towers: split the channels into this many independent convolutions.
         derivative: what dx subtracts in complex messages: ``"paper"`` the node's own message, as in B_dx applied to
             messages; ``"authors"`` the node's features, as in the code behind the published numbers.
-        gate: multiply every message by a gate that both ends and the edge decide (:mod:`dgn.nn.blocks.gate`).
 
     Shapes:
         ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
@@ -67,7 +65,6 @@ class DGNConv(nn.Module):
         towers: int = 1,
         derivative: Literal["paper", "authors"] = "paper",
         backend: Backend = "auto",
-        gate: bool = False,
     ) -> None:
         super().__init__()
         self.scalers, self.delta = read_scalers(scalers, delta)
@@ -83,12 +80,11 @@ class DGNConv(nn.Module):
             self.message = message
         elif message == "complex":
             self.message = MessageLinear(width, edge_dim or 0, towers)
-        self.gate = MessageLinear(width, edge_dim or 0, towers) if gate else None
         own = 0 if self.message is None else width
         self.update = UpdateLinear(own, len(self.plan) * width, len(scalers), out_channels // towers, towers)
 
     def reset_parameters(self) -> None:
-        reset((self.message, self.gate, self.update))
+        reset((self.message, self.update))
 
     def forward(
         self,
@@ -120,10 +116,6 @@ class DGNConv(nn.Module):
             whole = convolve(x, *self.linear_maps(x, graph, weights, edge_attr))
             return Products(whole[:, None, None], None, None, x.new_empty(0))
         messages = self._messages(x, graph, edge_attr)
-        if self.gate is not None:
-            as_it_is = not self.plan.has_self or (self.message is not None and self.derivative == "authors")
-            gate = self.gate.parts(x, graph, edge_attr)
-            messages = gate_messages(messages, gate, graph, x if as_it_is else None)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
@@ -149,9 +141,8 @@ class DGNConv(nn.Module):
 
     @property
     def may_be_whole(self) -> bool:
-        """Whether the convolution can be one function on the CPU: linear messages, one tower, no gate, no groups."""
-        plain = self.towers == 1 and self.gate is None and not self.plan.has_groups
-        return plain and isinstance(self.message, MessageLinear)
+        """Whether the convolution can be one function on the CPU: linear messages, one tower, no groups."""
+        return self.towers == 1 and not self.plan.has_groups and isinstance(self.message, MessageLinear)
 
     def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
         """Whether the convolution is one function: on the CPU, with few degrees."""
@@ -234,5 +225,4 @@ class DGNConv(nn.Module):
             parts.append(f"scalers=[{', '.join(self.scalers)}], delta={self.delta:.4g}")
         parts += [f"edge_dim={self.edge_dim}"] if self.edge_dim else []
         parts += [f"towers={self.towers}"] if self.towers > 1 else []
-        parts += ["gate=True"] if self.gate is not None else []
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(parts)})"

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from dgn.graph import Graph
-
 
 class Dropout(nn.Dropout):
     """``nn.Dropout``, with numbers from ``generator`` once it is set.
@@ -24,20 +22,6 @@ class Dropout(nn.Dropout):
             return input * (draw_kept(input.shape, self.p, self.generator).to(input.dtype) / (1 - self.p))
         kept = torch.empty_like(input).bernoulli_(1 - self.p, generator=self.generator)
         return input * kept / (1 - self.p)
-
-
-class DropPath(Dropout):
-    r"""Stochastic depth: in training, each graph skips a layer with probability p: :math:`x + k_g (y - x) / (1 - p)`.
-
-    Shapes:
-        ``x`` and ``y`` [N, C], before and behind the layer; returns [N, C].
-    """
-
-    def skip(self, x: Tensor, y: Tensor, graph: Graph) -> Tensor:
-        if not self.training or self.p == 0 or x.shape != y.shape:
-            return y
-        kept: Tensor = self(x.new_ones(graph.num_graphs, 1))
-        return x + (kept if graph.batch is None else kept[graph.batch]) * (y - x)
 
 
 def draw_kept(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor:

@@ -8,7 +8,6 @@ from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
-from dgn.nn.edge_table import EdgeTable
 from dgn.nn.fused import gpu_whole
 from dgn.nn.fused.cpu_layer import End, is_whole, run_layer
 from dgn.nn.fused.epilogue import finish
@@ -17,17 +16,13 @@ from dgn.nn.init import reset
 from dgn.nn.linear import Linear
 from dgn.nn.low_rank_edges import EdgeNumbers, Edges
 from dgn.nn.norm import BatchNorm, normalize_rows
-from dgn.nn.pre_norm import Placement, check_placement, normalize
 
 
 class DGNLayer(nn.Module):
-    r"""A convolution, graph-size norm, batch norm, ReLU, residual and dropout, in the published order.
+    """A convolution, graph-size norm, batch norm, ReLU, residual and dropout, in the published order.
 
     With towers, as published: norm and dropout come first, then a linear map that mixes the towers with a leaky ReLU,
     then the residual. The residual is left out where the widths differ.
-
-    ``norm="before"``, not in the paper, puts size and batch norm in front of the convolution, and the residual behind
-    dropout: :math:`x + \text{dropout}(\text{relu}(\text{conv}(\text{norm}(s \odot x))))`.
 
     Shapes:
         ``x`` [N, in] to [N, out]; ``weights`` of ``conv.plan.compute_weights(field, graph)``; ``size`` [N, 1] the
@@ -40,13 +35,10 @@ class DGNLayer(nn.Module):
         dropout: float = 0.0,
         batch_norm: bool = True,
         residual: bool = True,
-        norm: Placement = "after",
     ) -> None:
         super().__init__()
-        check_placement(norm, batch_norm)
-        self.conv, self.placement = conv, norm
-        width = conv.out_channels if norm == "after" else conv.in_channels
-        self.norm = BatchNorm(width) if batch_norm else None
+        self.conv = conv
+        self.norm = BatchNorm(conv.out_channels) if batch_norm else None
         if self.norm is not None:
             self.norm.plain = conv.backend == "reference"
         self.dropout = Dropout(dropout)
@@ -68,11 +60,9 @@ class DGNLayer(nn.Module):
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
-        if self.placement == "after" and gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
+        if gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
             return self._on_gpu(x, graph, weights, edge_attr, size, real)
         edge_attr = edge_attr.build() if isinstance(edge_attr, EdgeNumbers) else edge_attr
-        if self.placement == "before":
-            return self._before(x, graph, weights, edge_attr, size, real)
         if self.norm is not None and self.mix is None and is_whole(x, self.conv, self.norm, graph, weights, size, real):
             end = End(self.norm, size, self.residual)
             finished: Tensor = self.dropout(run_layer(x, self.conv, graph, weights, edge_attr, end))
@@ -81,23 +71,6 @@ class DGNLayer(nn.Module):
         if self.mix is None:
             return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
         return self._mixed(x, finish(products, self.norm, self.dropout, size, real, relu=False))
-
-    def _before(
-        self,
-        x: Tensor,
-        graph: Graph,
-        weights: Weights,
-        edge_attr: Tensor | EdgeTable | None,
-        size: Tensor | None,
-        real: Tensor | None,
-    ) -> Tensor:
-        """The layer with its norm in front."""
-        assert self.norm is not None
-        products = self.conv.products(normalize(x, self.norm, size, real), graph, weights, edge_attr)
-        if self.mix is not None:
-            return self._mixed(x, finish(products, None, self.dropout, relu=False))
-        y = finish(products, None, self.dropout)
-        return x + y if self.residual else y
 
     def _on_gpu(
         self,

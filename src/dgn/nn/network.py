@@ -10,11 +10,8 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights, make_plan
 from dgn.graph import Graph
-from dgn.nn.blocks.edge_update import EdgeUpdate
 from dgn.nn.blocks.feed_forward import FeedForward
-from dgn.nn.blocks.learned import LearnedDirections
 from dgn.nn.conv import DGNConv
-from dgn.nn.dropout import DropPath
 from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.fused import gpu_whole
 from dgn.nn.graph_inputs import read_graph
@@ -23,8 +20,6 @@ from dgn.nn.init import initialize_as_authors, reset
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.linear import Linear
 from dgn.nn.low_rank_edges import EdgeNumbers, Edges, has_few_numbers
-from dgn.nn.norm import BatchNorm
-from dgn.nn.pre_norm import Placement, normalize
 from dgn.nn.readout import TWICE, Readout, read_out
 from dgn.nn.structural_encoder import KindEncoder, StructureEncoder, read_structure
 from dgn.nn.validation import check_options, check_width, read_scalers
@@ -44,11 +39,6 @@ class DGN(nn.Module):
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
         inner_dropout: dropout inside these perceptrons; by default as in layers.
         structure: maps structural numbers to ``hidden`` channels, which are added to the input.
-        drop_path: in training, the share of graphs that skip a layer, drawn for each.
-        edge_updates: let both ends change the features of edges between layers (:class:`EdgeUpdate`).
-        norm: ``"after"`` the map of each block, as published, or ``"before"`` each block, and once more at the end.
-        learned_directions: the last so many of the directions that aggregators name are gradients of potentials that
-            the network computes itself (:class:`LearnedDirections`); ``field`` has the others.
         readout: from nodes to graphs (:func:`dgn.nn.readout.read_out`); ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
@@ -88,45 +78,35 @@ class DGN(nn.Module):
         initialization: Literal["pytorch", "authors"] = "pytorch",
         backend: Backend = "auto",
         feed_forward: int = 0,
-        drop_path: float = 0.0,
         structure: StructureEncoder | None = None,
-        gate: bool = False,
-        edge_updates: bool = False,
-        norm: Placement = "after",
-        learned_directions: int = 0,
         inner_dropout: float | None = None,
     ) -> None:
         super().__init__()
-        check_options(readout, initialization, edge_encoder, edge_dim, edge_updates)
+        check_options(readout, initialization, edge_encoder, edge_dim)
         last = hidden if last is None else last
         self.node_encoder = Linear(node_encoder, hidden) if isinstance(node_encoder, int) else node_encoder
         self.edge_encoder = edge_encoder
         self.positional = Linear(positional, hidden) if positional else None
         self.structure, self.hidden = structure, hidden
         self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
-        plan, (scalers, self.delta) = make_plan(aggregators), read_scalers(scalers, delta)
-        self.learned = LearnedDirections(plan, hidden, learned_directions) if learned_directions else None
-        self.plan = plan if self.learned is None else self.learned.given
+        self.plan, (scalers, self.delta) = make_plan(aggregators), read_scalers(scalers, delta)
         widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
-        given = aggregators, scalers, self.delta, message, edge_dim, towers, derivative, backend, gate
-        around = dropout, batch_norm, residual, norm
+        given = aggregators, scalers, self.delta, message, edge_dim, towers, derivative, backend
+        around = dropout, batch_norm, residual
         self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *deepcopy(given)), *around))
         wide = widths if feed_forward else []
         inside = dropout if inner_dropout is None else inner_dropout
-        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, norm, batch_norm))
-        self.path, between = DropPath(drop_path), widths[:-1]
-        self.virtual_nodes = _modules(between if virtual_node else [], lambda w: VirtualNode(w, dropout, batch_norm))
-        states = between if edge_updates else []
-        self.edge_updates = _modules(states, lambda w: EdgeUpdate(w, edge_dim or 0, dropout, batch_norm))
-        self.last_norm = BatchNorm(last) if norm == "before" else None
+        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, batch_norm))
+        between = widths[:-1] if virtual_node else []
+        self.virtual_nodes = _modules(between, lambda w: VirtualNode(w, dropout, batch_norm))
         self.head = Head(2 * last if readout in TWICE else last, last, targets)
         leave_to_pytorch(self, backend == "reference")
         if initialization == "authors":
             initialize_as_authors(self.layers)
 
     def reset_parameters(self) -> None:
-        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure, self.learned])
-        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.edge_updates, self.last_norm, *self.head])
+        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
+        reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
         if self.initialization == "authors":
             initialize_as_authors(self.layers)
 
@@ -166,27 +146,21 @@ class DGN(nn.Module):
             h = h + self.structure(structure)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
-        if self.learned is not None:
-            weights = self.learned(h, graph, weights)
         size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         real_graphs = None if state is None else _filled(graph, h, real)
         for number, layer in enumerate(self.layers):
-            before, h = h, layer(h, graph, weights, edges, size, real)
+            h = layer(h, graph, weights, edges, size, real)
             if self.feed_forwards:
                 h = self.feed_forwards[number](h, real)
-            h = self.path.skip(before, h, graph)
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
-            if number < len(self.edge_updates):
-                edges = self.edge_updates[number](edges, h, graph, real)
-        h = h if self.last_norm is None else normalize(h, self.last_norm, real=real)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def is_whole(self, device: torch.device) -> bool:
         """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
-        others = [*self.virtual_nodes, *self.feed_forwards, *self.edge_updates, self.last_norm, self.learned]
-        if device.type != "cpu" or any(part is not None for part in others) or find_spec("numba") is None:
+        others = [*self.virtual_nodes, *self.feed_forwards]
+        if device.type != "cpu" or others or find_spec("numba") is None:
             return False
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
         return all(layer.norm is not None and layer.conv.may_be_whole for layer in layers)
@@ -197,7 +171,7 @@ class DGN(nn.Module):
             return None
         encoder = self.edge_encoder
         few = not isinstance(encoder, CategoryEncoder) or encoder.has_few_rows(len(edge_attr))
-        if isinstance(encoder, CategoryEncoder | KindEncoder) and few and not self.edge_updates:
+        if isinstance(encoder, CategoryEncoder | KindEncoder) and few:
             table = encoder.as_table(edge_attr).sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
@@ -207,8 +181,8 @@ class DGN(nn.Module):
 
     def _reads_numbers(self, edge_attr: Tensor, graph: Graph) -> bool:
         """Whether edges have few numbers and all layers can put features together from them, each as one function."""
-        layers = [layer for layer in self.layers if isinstance(layer, DGNLayer) and layer.placement == "after"]
-        plain = len(layers) == len(self.layers) and self.learned is None and not self.edge_updates
+        layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
+        plain = len(layers) == len(self.layers)
         whole = plain and all(gpu_whole.may_be_whole(edge_attr, layer.conv, layer.norm) for layer in layers)
         return whole and has_few_numbers(self.edge_encoder, edge_attr, graph)
 

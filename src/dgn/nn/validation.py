@@ -61,18 +61,12 @@ def read_scalers(scalers: Sequence[str], delta: float | None) -> tuple[tuple[str
     return tuple(scalers), delta
 
 
-def check_options(
-    readout: str, initialization: str, edge_encoder: nn.Module | None, edge_dim: int | None, edge_updates: bool
-) -> None:
+def check_options(readout: str, initialization: str, edge_encoder: nn.Module | None, edge_dim: int | None) -> None:
     """Refuse what makes no network."""
     check_option("readout", readout, READOUTS)
     check_option("initialization", initialization, ("pytorch", "authors"))
     if edge_encoder is not None and edge_dim is None:
         raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
-    if edge_updates and edge_dim is None:
-        raise ValueError(
-            "edge_updates: expected edge features to update, got edge_dim=None; pass edge_dim= and message='complex'"
-        )
 
 
 def check_edges(edge_dim: int | None, edge_attr: Edges, graph: Graph) -> None:

@@ -129,12 +129,7 @@ def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None)
         settings.readout,
         settings.initialization,
         feed_forward=settings.feed_forward,
-        drop_path=settings.drop_path,
         inner_dropout=settings.inner_dropout,
-        gate=settings.gate,
-        edge_updates=settings.edge_updates,
-        norm=settings.norm,
-        learned_directions=settings.learned_directions,
         structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
     )
 

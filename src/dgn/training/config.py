@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dgn.aggregation import Plan, make_plan
-from dgn.aggregation.split import split_plan
 from dgn.training.config_parser import check_ranges, setting
 
 Scaler = Literal["identity", "amplification", "attenuation"]
@@ -68,42 +67,26 @@ class NetworkSettings:
     inner_dropout: float | None = setting(
         "the same inside the perceptrons of feed_forward; none: as dropout", None, least=0, below=1
     )
-    drop_path: float = setting("share of graphs that skip a layer in training", 0.0, least=0, below=1)
     batch_norm: bool = setting("normalise over the batch in each layer", True)
-    norm: Literal["after", "before"] = setting("batch norm after the map of a block, or before each block", "after")
     residual: bool = setting("add the input of a layer to its output", True)
     size_norm: bool = setting("multiply by 1 / sqrt(nodes of the graph) before each batch norm", True)
     virtual_node: bool = setting("join all nodes of a graph between layers", False)
     feed_forward: int = setting("behind each layer, a perceptron so many times as wide; 0: none", 0, least=0)
     positional: int = setting("add a linear map of the first so many potentials to the input", 0, least=0)
-    gate: bool = setting("multiply each message by a gate that both of its ends and the edge decide", False)
-    edge_updates: bool = setting("let both ends change the features of an edge between layers", False)
     branches: int = setting("so many networks side by side, each trained for itself; their mean counts", 1, least=1)
     both_sides: bool = setting("answer for graphs and their mirror images, as augmentation.mirror; means count", False)
-    learned_directions: int = setting(
-        "the last so many of the directions that aggregators name are learned", 0, least=0
-    )
     derivative: Literal["paper", "authors"] = setting("what dx subtracts with complex messages", "authors")
     initialization: Literal["pytorch", "authors"] = setting("first weights of the layers", "pytorch")
 
     def __post_init__(self) -> None:
         check_ranges(self, "network")
-        split_plan(make_plan(self.aggregators), self.learned_directions)
+        make_plan(self.aggregators)  # refuses unknown names
         if not self.scalers:
             raise ValueError("network.scalers: expected at least one, got none; write [identity]")
         if self.edge_dim is not None and self.message == "simple":
             raise ValueError(
                 f"network.edge_dim: expected none with simple messages, got {self.edge_dim}; set network.message: "
                 "complex, or leave edge_dim out"
-            )
-        if self.edge_updates and self.edge_dim is None:
-            raise ValueError(
-                "network.edge_updates: expected edge features to update, got no edge_dim; set network.edge_dim, or "
-                "leave edge_updates out"
-            )
-        if self.norm == "before" and not self.batch_norm:
-            raise ValueError(
-                "network.norm: expected after without batch norm, got before; leave it out, or set batch_norm: true"
             )
         for name, width in (("hidden", self.hidden), ("last", self.last)):
             if width is not None and width % self.towers:
@@ -112,9 +95,9 @@ class NetworkSettings:
                 )
 
     @property
-    def given_plan(self) -> Plan:
-        """The plan that reads the given field: without directions that are learned."""
-        return split_plan(make_plan(self.aggregators), self.learned_directions).given
+    def plan(self) -> Plan:
+        """What is aggregated."""
+        return make_plan(self.aggregators)
 
     @property
     def num_directions(self) -> int:
@@ -124,17 +107,12 @@ class NetworkSettings:
         2
         """
         read_out = 1 if self.readout == "directional" else 0
-        return max(self.given_plan.num_directions, self.positional, read_out)
+        return max(self.plan.num_directions, self.positional, read_out)
 
     @property
     def reads_potential(self) -> bool:
         """Whether potentials of the nodes are needed, not their differences alone."""
         return self.positional > 0 or self.readout == "directional" or self.both_sides
-
-    @property
-    def is_directional(self) -> bool:
-        """Whether the network reads directions, given or learned."""
-        return self.num_directions > 0 or self.learned_directions > 0
 
 
 @dataclass(frozen=True, kw_only=True)

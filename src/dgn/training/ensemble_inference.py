@@ -32,7 +32,7 @@ def ask(
     that are equal to it here.
     Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
     """
-    plan, of_nodes = settings.given_plan, settings.readout == "nodes"
+    plan, of_nodes = settings.plan, settings.readout == "nodes"
     store = Store(graphs, names_read(settings, graphs), store_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     if settings.both_sides:

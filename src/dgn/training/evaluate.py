@@ -25,7 +25,7 @@ class Scores(NamedTuple):
 
 def names_read(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
     """The values of nodes and edges that a network reads, or its weights are made of, as far as graphs have them."""
-    potential, gap = settings.reads_potential, settings.given_plan.needs_gap
+    potential, gap = settings.reads_potential, settings.plan.needs_gap
     nodes = {"x": True, "structure": True, "potential": potential, "gap": gap}
     edges = {"field": True, "edge_attr": settings.edge_dim is not None}
     return {

@@ -53,7 +53,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             raise ValueError(
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
-    names, plan = _names(experiment, benchmark, graphs), network.given_plan
+    names, plan = _names(experiment, benchmark, graphs), network.plan
     store = Store(graphs, names, store_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     shown = (split == 0).to(store.device)[store.graph.batch]

@@ -38,8 +38,6 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "with-directions": with_directions(experiment),
         "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
         "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0, inner_dropout=None)),
-        "no-gate": replace(experiment, network=replace(network, gate=False)),
-        "no-edge-updates": replace(experiment, network=replace(network, edge_updates=False)),
         "no-branches": replace(experiment, network=replace(network, branches=1)),
         "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),
         "no-structure": without_structure(experiment),
@@ -55,7 +53,7 @@ def without_structure(experiment: Experiment) -> Experiment:
     """The experiment without structural numbers; edges that have no other features have none."""
     data = replace(experiment.data, random_walk=0, rings=(), cliques=(), edge_walk=0, field="eigenvectors")
     bare = data != experiment.data and inputs_for(data).edges is None
-    network = replace(experiment.network, edge_dim=None, edge_updates=False) if bare else experiment.network
+    network = replace(experiment.network, edge_dim=None) if bare else experiment.network
     return replace(experiment, data=data, network=network)
 
 
@@ -74,7 +72,7 @@ def without_directions(experiment: Experiment) -> Experiment:
     return replace(
         experiment,
         data=replace(experiment.data, directions=None, field="eigenvectors"),
-        network=replace(network, aggregators=names, positional=0, learned_directions=0),
+        network=replace(network, aggregators=names, positional=0),
         training=replace(experiment.training, teachers=blind),
         augmentation=AugmentationSettings(mirror=inputs.mirror, hide=inputs.hide, shift=inputs.shift),
     )
@@ -83,7 +81,7 @@ def without_directions(experiment: Experiment) -> Experiment:
 def with_directions(experiment: Experiment) -> Experiment:
     """An experiment without directions with a derivative in the place of its last aggregator; others as they are."""
     network = experiment.network
-    if network.is_directional:
+    if network.num_directions:
         return experiment
     return replace(experiment, network=replace(network, aggregators=(*network.aggregators[:-1], "dx1")))
 

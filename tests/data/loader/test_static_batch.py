@@ -181,18 +181,7 @@ KINDS = {
     },
     "towers": {"message": "complex", "towers": 4},
     "virtual node": {"virtual_node": True},
-    "gate": {"gate": True},
-    "gate, edge table": {
-        "gate": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
-    },
-    "edge updates": {
-        "edge_updates": True, "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5
-    },
-    "norm before": {"norm": "before", "feed_forward": 2, "message": "complex"},
-    "norm before, towers": {"norm": "before", "message": "complex", "towers": 4, "readout": "nodes"},
-    "learned": {"learned_directions": 1},
-    "learned, kernels": {"learned_directions": 1, "message": "complex", "backend": "cpu"},
-    "only learned": {"learned_directions": 2},
+    "feed forward": {"feed_forward": 2, "message": "complex"},
     "positional": {"positional": 2, "size_norm": False},
     **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
 }  # fmt: skip

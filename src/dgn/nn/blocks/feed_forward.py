@@ -8,7 +8,6 @@ from dgn.nn.fused.epilogue import finish
 from dgn.nn.init import reset
 from dgn.nn.linear import Linear, multiply
 from dgn.nn.norm import BatchNorm
-from dgn.nn.pre_norm import Placement, check_placement, normalize
 
 
 class FeedForward(nn.Module):
@@ -16,8 +15,8 @@ class FeedForward(nn.Module):
 
     .. math:: x + V \, \text{dropout}(\text{relu}(\text{norm}(W x + b))) + c
 
-    Not in the paper. ``factor`` says how many times wider than its ends it is inside. With ``norm="before"`` it is
-    :math:`x + V \, \text{dropout}(\text{relu}(W \, \text{norm}(x) + b)) + c`; without ``batch_norm`` there is none.
+    Not in the paper. ``factor`` says how many times wider than its ends it is inside; without ``batch_norm`` there is
+    no norm.
 
     Shapes:
         ``x`` [N, C]; ``real`` [N, 1]: 0 for nodes that are padding; returns [N, C].
@@ -27,19 +26,10 @@ class FeedForward(nn.Module):
     torch.Size([5, 8])
     """
 
-    def __init__(
-        self,
-        channels: int,
-        factor: int = 2,
-        dropout: float = 0.0,
-        norm: Placement = "after",
-        batch_norm: bool = True,
-    ) -> None:
+    def __init__(self, channels: int, factor: int = 2, dropout: float = 0.0, batch_norm: bool = True) -> None:
         super().__init__()
-        check_placement(norm, batch_norm)
-        self.placement = norm
         self.widen = Linear(channels, factor * channels)
-        self.norm = BatchNorm(factor * channels if norm == "after" else channels) if batch_norm else None
+        self.norm = BatchNorm(factor * channels) if batch_norm else None
         self.dropout = Dropout(dropout)
         self.narrow = Linear(factor * channels, channels)
 
@@ -47,9 +37,8 @@ class FeedForward(nn.Module):
         reset((self.widen, self.norm, self.narrow))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        before = self.norm if self.placement == "before" else None
-        wide = multiply(x if before is None else normalize(x, before, real=real), self.widen.weight)
+        wide = multiply(x, self.widen.weight)
         products = Products(wide[:, None, None], None, None, self.widen.bias[None])
-        inner = finish(products, self.norm if before is None else None, self.dropout, real=real)
+        inner = finish(products, self.norm, self.dropout, real=real)
         out: Tensor = x + self.narrow(inner)
         return out

@@ -34,7 +34,7 @@ def is_whole(x: Tensor, conv: DGNConv, norm: BatchNorm | None, weights: Weights,
 
 def may_be_whole(like: Tensor, conv: DGNConv, norm: BatchNorm | None) -> bool:
     """Whether :func:`run_layer` applies to features of the type and device of ``like``, if the field allows it."""
-    if norm is None or conv.gate is not None or conv.plan.has_groups or conv.backend not in ("auto", "triton"):
+    if norm is None or conv.plan.has_groups or conv.backend not in ("auto", "triton"):
         return False
     linear = conv.message is None or isinstance(conv.message, MessageLinear)
     narrow = max(conv.in_channels, conv.out_channels) <= WIDEST

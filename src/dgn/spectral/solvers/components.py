@@ -1,0 +1,66 @@
+"""Eigenpairs of connected components, by the solvers that :mod:`dgn.spectral.solvers.select` chooses."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dgn.kernels.numba.threads import one_blas_thread
+from dgn.spectral.solvers.dense import Solution, solve_dense
+from dgn.spectral.solvers.select import Solver, may_rescue
+from dgn.spectral.solvers.shift_invert import solve_sparse
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def solve_small(
+    matrix: csr_array,
+    symmetric: csr_array,
+    trivial: Array,
+    label: Integers,
+    sizes: Integers,
+    largest: int,
+    count: int,
+    by_degree: bool,
+    solver: Solver,
+) -> tuple[Array, Array]:
+    """All components of 2 to ``largest`` nodes, by the ``direct`` solver or by LAPACK: values [C, count], vectors."""
+    if solver == "direct":
+        from dgn.spectral.solvers.direct import Edges, solve_direct
+
+        small = np.flatnonzero((sizes > 1) & (sizes <= largest))
+        return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
+    values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
+    for found in solve_dense(symmetric, trivial, label, largest, count):
+        store(found, values, vectors)
+    return values, vectors
+
+
+def store(found: Solution, values: Array, vectors: Array) -> None:
+    """Put pairs of some components among those of all."""
+    count = found.values.shape[1]
+    values[found.component, :count] = found.values
+    vectors[found.nodes, :count] = found.vectors
+
+
+def solve_large(
+    adjacency: csr_array, symmetric: csr_array, trivial: Array, count: int, solver: Solver, start: Array | None = None
+) -> tuple[Array, Array]:
+    """The lowest non-trivial eigenpairs of the Laplacian ``symmetric`` of one connected component.
+
+    The iteration begins with the vectors ``start`` [n, s] if there are any; where it does not converge, an exact
+    factorisation takes over on components that are not too large. ``trivial`` is the unit vector of eigenvalue 0.
+
+    Returns ``values [count]`` and ``vectors [n, count]``; raises ``ArithmeticError`` where they are not accurate.
+    """
+    if solver == "lobpcg":
+        from dgn.spectral.solvers.lobpcg import solve_lobpcg
+
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # of weights too far apart for float32 nothing converges
+                return solve_lobpcg(adjacency, symmetric, trivial, count, start)
+        except ArithmeticError:
+            if not may_rescue(symmetric.shape[0]):
+                raise
+    with one_blas_thread():
+        return solve_sparse(adjacency, symmetric, trivial, count)
