@@ -5,7 +5,7 @@ import torch
 
 from dgn.encodings import Kinds
 from dgn.encodings.edge_types import MOST_KINDS
-from dgn.nn.fused import gpu_whole
+from dgn.nn.fused import select
 
 SEEN = torch.tensor([[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 2], [0, 1, 2], [0, 1, 0], [2, 0, 1]])
 
@@ -59,4 +59,4 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_there_are_no_more_kinds_than_a_layer_on_a_gpu_takes() -> None:
-    assert MOST_KINDS <= gpu_whole.MOST_KINDS
+    assert MOST_KINDS <= select.MOST_EDGE_TYPES

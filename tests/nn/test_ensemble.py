@@ -51,13 +51,6 @@ def test_it_is_asked_as_a_network_is():
     assert branches.delta == 1.5
 
 
-@pytest.mark.parametrize(("messages", "whole"), [(["complex", "complex"], True), (["complex", "simple"], False)])
-def test_it_is_whole_if_all_branches_are(messages, whole):
-    pytest.importorskip("numba")
-    branches = Branches([DGN(2, 6, aggregators=["mean"], message=message, num_layers=1) for message in messages])
-    assert branches.is_whole(torch.device("cpu")) == whole
-
-
 def test_no_networks_are_refused():
     with pytest.raises(ValueError, match="networks: expected at least one"):
         Branches([])

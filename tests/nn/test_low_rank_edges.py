@@ -102,7 +102,7 @@ def run_network(network, given, graph):
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
 def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, scaled, monkeypatch):
     if DEVICE == "cpu":
-        monkeypatch.setattr("dgn.nn.fused.gpu_whole.is_fused", lambda _, norm: norm.training)
+        monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
     graph, kinds = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
     encoder = ScaledLinear(torch.tensor([0.3]), torch.tensor([0.2]), 6) if scaled else Linear(1, 6)
     given, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=encoder)
@@ -119,7 +119,7 @@ def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, scaled,
 @somewhere
 def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
     if DEVICE == "cpu":
-        monkeypatch.setattr("dgn.nn.fused.gpu_whole.is_fused", lambda _, norm: norm.training)
+        monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
     graph = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES)
     given = draw(graph.num_edges, 1)
     assert isinstance(make_network()._edges(given, graph), EdgeNumbers)

@@ -100,7 +100,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
         return (None,) * 17
     tensors = ctx.saved_tensors
     codes, columns, has_self, backend = ctx.rest
-    call = Call._make((*tensors[5:], codes, columns, has_self, True, None, None))
+    call = Call._make((*tensors[5:], codes, columns, has_self, True, None))
     edge, source, target, node = run_backward(grad, *tensors, codes, columns, has_self, backend)
     if has_self and call.node is None:  # the node stands for itself by its own parts
         source = source + node if call.source is not None else source

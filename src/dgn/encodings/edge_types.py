@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MOST_KINDS = 64  # up to which a layer is one function on a GPU (:mod:`dgn.nn.fused.gpu_whole`)
+MOST_KINDS = 64  # up to which a layer is one function on a GPU (:mod:`dgn.nn.fused.select`)
 MOST_COUNT = 7  # larger counts are taken for this one
 
 

@@ -27,9 +27,8 @@ class Call(NamedTuple):
     """One aggregation as kernels see it; parts as in ``Messages``, edges in the order sorted by target.
 
     ``place`` says where the edge at each place of that order stands in the order sorted by source, whose edges of
-    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``rank``, on the CPU, says in which row the outputs
-    of each node are written and their gradients read; without it, in the row of the node. ``number`` [E, R], on the
-    GPU, stands in the place of ``row``: the part of an edge is the sum of all R rows of the table times its numbers.
+    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``number`` [E, R], on the GPU, stands in the
+    place of ``row``: the part of an edge is the sum of all R rows of the table times its numbers.
     """
 
     source: Tensor | None
@@ -48,7 +47,6 @@ class Call(NamedTuple):
     columns: list[int]
     has_self: bool
     save: bool
-    rank: Tensor | None = None
     number: Tensor | None = None
 
     def needs(self, *codes: Code) -> bool:

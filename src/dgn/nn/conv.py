@@ -12,8 +12,8 @@ from dgn.graph.checks import check_option
 from dgn.nn.block_linear import MessageLinear, UpdateLinear, per_tower
 from dgn.nn.conv_parts import Products, combine, scaler_key
 from dgn.nn.edge_table import EdgeTable
-from dgn.nn.fused.cpu_conv import LinearMaps, Setting, convolve, is_whole
-from dgn.nn.fused.degree_groups import group_by_degree, is_grouped, scale_groups, update_by_degree
+from dgn.nn.fused.degree_groups import update_by_degree
+from dgn.nn.fused.select import update_by_degree_pays
 from dgn.nn.graph_inputs import read_bipartite, read_graph
 from dgn.nn.init import reset
 from dgn.nn.validation import check_arguments, check_edges, read_scalers
@@ -112,16 +112,13 @@ class DGNConv(nn.Module):
         self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
     ) -> "Products":
         """The convolution up to its last sum, for those who go on with that sum themselves."""
-        if self.is_whole(x, graph, weights):
-            whole = convolve(x, *self.linear_maps(x, graph, weights, edge_attr))
-            return Products(whole[:, None, None], None, None, x.new_empty(0))
         messages = self._messages(x, graph, edge_attr)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
         stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
         own = None if self.update.own is None else per_tower(x.view(n, self.towers, width), self.update.own)
-        if self.backend != "reference" and is_grouped(x, self.towers, len(self.scalers), graph):
+        if self.backend != "reference" and update_by_degree_pays(x, self.towers, len(self.scalers), graph):
             every = update_by_degree(
                 stacked.flatten(1), self.update.scaled.flatten(0, 1), graph, self.scalers, self.delta
             )
@@ -138,34 +135,6 @@ class DGNConv(nn.Module):
         if not isinstance(self.message, MessageLinear):
             return self._general(x, graph, edge_attr)
         return self.message.parts(x, graph, edge_attr)._replace(node=x if self.derivative == "authors" else None)
-
-    @property
-    def may_be_whole(self) -> bool:
-        """Whether the convolution can be one function on the CPU: linear messages, one tower, no groups."""
-        return self.towers == 1 and not self.plan.has_groups and isinstance(self.message, MessageLinear)
-
-    def is_whole(self, x: Tensor, graph: Graph, weights: Weights) -> bool:
-        """Whether the convolution is one function: on the CPU, with few degrees."""
-        if not self.may_be_whole or x.dtype != self.update.bias.dtype:  # PyTorch refuses to mix them
-            return False
-        few = self.scalers == ("identity",) or is_grouped(x, self.towers, len(self.scalers), graph)
-        return few and is_whole(x, self.backend, graph, weights)
-
-    def linear_maps(
-        self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None
-    ) -> tuple[LinearMaps, Setting]:
-        """The maps of a convolution that is one function, and the rest that it needs."""
-        message, update = self.message, self.update
-        assert isinstance(message, MessageLinear)
-        assert update.own is not None
-        check_edges(self.edge_dim, edge_attr, graph)
-        features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
-        row = edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None
-        edge = None if features is None else message.edge
-        linear = LinearMaps(message.ends, message.bias, features, edge, update.own, update.scaled, update.bias)
-        groups = None if self.scalers == ("identity",) else group_by_degree(graph)
-        scale = x.new_ones(1, 1) if groups is None else scale_groups(graph, self.scalers, self.delta, x.dtype)
-        return linear, Setting(self.plan, graph, weights, row, groups, scale, self.derivative == "authors")
 
     def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """Messages of any module, built edge by edge."""

@@ -49,10 +49,6 @@ class Branches(nn.Module):
         """What the scalers of all branches divide by."""
         return self.each[0].delta
 
-    def is_whole(self, device: torch.device) -> bool:
-        """As :meth:`DGN.is_whole`."""
-        return all(network.is_whole(device) for network in self.each)
-
     def forward(self, *given: Any, **named: Any) -> Tensor:
         said = torch.stack([network(*given, **named) for network in self.networks])
         if not self.training:

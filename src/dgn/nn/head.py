@@ -1,15 +1,12 @@
 """From what was read out to the outputs: the published perceptron."""
 
-from importlib.util import find_spec
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 
+from dgn.nn.fused.select import head_is_fused
 from dgn.nn.linear import Linear
 from dgn.nn.norm import BatchNorm
-
-WIDEST = 128  # channels up to which it is one kernel on a GPU
 
 
 class Head(nn.Sequential):
@@ -36,21 +33,19 @@ class Head(nn.Sequential):
         super().__init__(*hidden, Linear(widths[-1], targets))
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class
-        out: Tensor = self.whole(input) if self._is_whole(input) else super().forward(input)  # type: ignore[no-untyped-call]
+        out: Tensor = self.fused(input) if self._is_fused(input) else super().forward(input)  # type: ignore[no-untyped-call]
         return out
 
-    def whole(self, x: Tensor) -> Tensor:
+    def fused(self, x: Tensor) -> Tensor:
         """The same by one kernel."""
         from dgn.nn.fused.gpu_head import Head as Kernels
 
         out: Tensor = Kernels.apply(x, *self.parameters())  # type: ignore[no-untyped-call]
         return out
 
-    def _is_whole(self, x: Tensor) -> bool:
-        tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
-        plain = x.is_cuda and x.dim() == 2 and x.numel() > 0 and x.dtype == self[0].weight.dtype == torch.float32
-        narrow = max(x.size(-1), *(bias.numel() for bias in list(self.parameters())[1::2])) <= WIDEST
-        return plain and narrow and not self.plain and not tracing and find_spec("triton") is not None
+    def _is_fused(self, x: Tensor) -> bool:
+        widest = max(x.size(-1), *(bias.numel() for bias in list(self.parameters())[1::2]))
+        return not self.plain and head_is_fused(x, next(self.parameters()), widest)
 
 
 def leave_to_pytorch(network: nn.Module, plain: bool) -> None:

@@ -8,9 +8,8 @@ from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused import gpu_whole
-from dgn.nn.fused.cpu_layer import End, is_whole, run_layer
 from dgn.nn.fused.epilogue import finish
+from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.graph_inputs import read_graph
 from dgn.nn.init import reset
 from dgn.nn.linear import Linear
@@ -60,19 +59,16 @@ class DGNLayer(nn.Module):
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
-        if gpu_whole.is_whole(x, self.conv, self.norm, weights, edge_attr):
-            return self._on_gpu(x, graph, weights, edge_attr, size, real)
+        fits = x.dim() == 2 and x.size(1) == self.conv.in_channels
+        if fits and layer_route(x, self.conv, self.norm, weights, edge_attr) == Route.LAYER:
+            return self._fused(x, graph, weights, edge_attr, size, real)
         edge_attr = edge_attr.build() if isinstance(edge_attr, EdgeNumbers) else edge_attr
-        if self.norm is not None and self.mix is None and is_whole(x, self.conv, self.norm, graph, weights, size, real):
-            end = End(self.norm, size, self.residual)
-            finished: Tensor = self.dropout(run_layer(x, self.conv, graph, weights, edge_attr, end))
-            return finished
         products = self.conv.products(x, graph, weights, edge_attr)
         if self.mix is None:
             return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
         return self._mixed(x, finish(products, self.norm, self.dropout, size, real, relu=False))
 
-    def _on_gpu(
+    def _fused(
         self,
         x: Tensor,
         graph: Graph,
@@ -81,12 +77,14 @@ class DGNLayer(nn.Module):
         size: Tensor | None,
         real: Tensor | None,
     ) -> Tensor:
-        """The layer as one function."""
+        """The layer as one autograd function of Triton kernels."""
+        from dgn.nn.fused.gpu_layer import fused_layer
+
         assert self.norm is not None
         given = x, self.conv, graph, weights, edge_attr, self.norm, self.dropout, size, real
         if self.mix is None:
-            return gpu_whole.run_layer(*given, residual=self.residual)
-        return self._mixed(x, gpu_whole.run_layer(*given, relu=False, residual=False))
+            return fused_layer(*given, residual=self.residual)
+        return self._mixed(x, fused_layer(*given, relu=False, residual=False))
 
     def _mixed(self, x: Tensor, y: Tensor) -> Tensor:
         """Behind towers: a linear map that mixes them, and the residual."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
@@ -13,7 +12,7 @@ from dgn.graph import Graph
 from dgn.nn.blocks.feed_forward import FeedForward
 from dgn.nn.conv import DGNConv
 from dgn.nn.encoders import CategoryEncoder
-from dgn.nn.fused import gpu_whole
+from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.graph_inputs import read_graph
 from dgn.nn.head import Head, leave_to_pytorch
 from dgn.nn.init import initialize_as_authors, reset
@@ -157,14 +156,6 @@ class DGN(nn.Module):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
         return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
 
-    def is_whole(self, device: torch.device) -> bool:
-        """Whether kernels of our own do nearly all of the work of a training step on the CPU."""
-        others = [*self.virtual_nodes, *self.feed_forwards]
-        if device.type != "cpu" or others or find_spec("numba") is None:
-            return False
-        layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
-        return all(layer.norm is not None and layer.conv.may_be_whole for layer in layers)
-
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
         if edge_attr is None or self.edge_dim is None:
@@ -182,9 +173,9 @@ class DGN(nn.Module):
     def _reads_numbers(self, edge_attr: Tensor, graph: Graph) -> bool:
         """Whether edges have few numbers and all layers can put features together from them, each as one function."""
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
-        plain = len(layers) == len(self.layers)
-        whole = plain and all(gpu_whole.may_be_whole(edge_attr, layer.conv, layer.norm) for layer in layers)
-        return whole and has_few_numbers(self.edge_encoder, edge_attr, graph)
+        ours = len(layers) == len(self.layers)
+        fused = ours and all(layer_route(edge_attr, layer.conv, layer.norm) == Route.LAYER for layer in layers)
+        return fused and has_few_numbers(self.edge_encoder, edge_attr, graph)
 
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""

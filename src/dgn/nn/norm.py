@@ -52,15 +52,6 @@ class BatchNorm(nn.BatchNorm1d):
         self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum.to(self.running_var.dtype))
 
 
-def suits_kernels(norm: nn.Module, like: Tensor) -> bool:
-    """Whether kernels may do what a norm does: the usual batch norm, in training, in one process, and not traced."""
-    if not isinstance(norm, BatchNorm) or norm.plain:  # another one may have been put in its place
-        return False
-    usual = norm.training and norm.track_running_stats and norm.momentum is not None and norm.affine
-    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(like.device.type)
-    return usual and not tracing and not trains_together()
-
-
 def normalize_rows(norm: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
     """Batch norm over real rows; a norm put in its place, by ``convert_sync_batchnorm`` for example, sees all rows."""
     y: Tensor = norm(x, real) if isinstance(norm, BatchNorm) else norm(x)

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 
 from dgn.data.loader.device_dataset import Store
 from dgn.data.loader.static_batch import Batches, Room
-from dgn.kernels.numba.threads import kernels_alone
 from dgn.nn import DGN, Branches
 from dgn.nn.dropout import draw_from
 from dgn.nn.fused.wgrad_stream import aside
@@ -77,7 +75,6 @@ class Member:
         self.device = fabric.device
         on_gpu = self.device.type == "cuda"
         self.captures = on_gpu and fabric.world_size == 1
-        self.alone = network.is_whole(self.device)
         self.side = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
         network.to(self.device)
         given = network.parameters(), self.settings.learning_rate, self.settings.weight_decay
@@ -160,10 +157,6 @@ class Member:
         return numerator / denominator if denominator else 0.0
 
     def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
-        with kernels_alone() if self.alone else nullcontext():
-            self._take_step(row)
-
-    def _take_step(self, row: Tensor) -> None:
         assert self.words.batches is not None
         self.optimizer.zero_grad(set_to_none=True)
         if self.side is not None:  # a capture can only wait for a branch that it knows, and not every layer begins one

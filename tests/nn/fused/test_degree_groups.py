@@ -5,7 +5,8 @@ import torch
 
 import dgn
 from dgn.aggregation import degree_scalers
-from dgn.nn.fused.degree_groups import group_by_degree, is_grouped, update_by_degree
+from dgn.nn.fused.degree_groups import group_by_degree, update_by_degree
+from dgn.nn.fused.select import update_by_degree_pays
 
 SCALERS = ("identity", "amplification", "attenuation")
 
@@ -50,6 +51,6 @@ def test_groups_hold_every_node_once_by_degree(graph):
 
 def test_few_nodes_of_a_degree_are_not_grouped(graph):
     ring = torch.arange(200)
-    assert is_grouped(torch.zeros(200, 4), 1, 3, dgn.as_graph(torch.stack([ring, ring.roll(1)])))
-    assert not is_grouped(torch.zeros(80, 4), 1, 3, graph)
-    assert not is_grouped(torch.zeros(200, 4), 1, 1, dgn.as_graph(torch.stack([ring, ring.roll(1)])))
+    assert update_by_degree_pays(torch.zeros(200, 4), 1, 3, dgn.as_graph(torch.stack([ring, ring.roll(1)])))
+    assert not update_by_degree_pays(torch.zeros(80, 4), 1, 3, graph)
+    assert not update_by_degree_pays(torch.zeros(200, 4), 1, 1, dgn.as_graph(torch.stack([ring, ring.roll(1)])))

@@ -10,7 +10,7 @@ from dgn.nn import DGNConv
 from dgn.nn.dropout import Dropout
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.fused.epilogue import finish
-from dgn.nn.fused.gpu_whole import NARROW, join_towers
+from dgn.nn.fused.gpu_layer import NARROW, join_towers
 from dgn.nn.layer import DGNLayer
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere

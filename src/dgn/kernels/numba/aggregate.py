@@ -16,37 +16,25 @@ SMALLEST = 1 << 17  # numbers of messages in a piece of work: below, handing it 
 ROWS = 1024  # that are summed by kind in one go, whatever the number of threads
 
 
-def forward(call: Call, prepared: tuple[Any, ...] | None = None) -> Saved:
-    """Run the plan on the CPU; ``prepared`` are the :func:`arrays_of` the call."""
+def forward(call: Call) -> Saved:
+    """Run the plan on the CPU."""
     if call.example.size(1) < WIDTH:
         return Saved(*(_narrow(part, call) for part in forward(_widen(call))))
     saved = Saved(*call.empty_outputs())
-    given = arrays_of(call) if prepared is None else prepared
-    arrays = *given, _array(call.node, call), *(part.numpy() for part in saved)
+    arrays = *_arrays(call), _array(call.node, call), *(part.numpy() for part in saved)
     for_chunks(lambda begin, end: aggregate_nodes(begin, end, *arrays), call.num_nodes, _smallest(call))
     return saved
 
 
-def backward(
-    call: Call,
-    grad: Tensor,
-    saved: Saved,
-    ends: tuple[Tensor, Tensor] | None = None,
-    prepared: tuple[Any, ...] | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
-
-    ``ends``: where to put those of source and target; ``prepared`` as in :func:`forward`.
-    """
+def backward(call: Call, grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node."""
     if call.example.size(1) < WIDTH:
         wide = backward(_widen(call), _wide(grad), Saved(*map(_wide, saved)))
         return _narrow(wide[0], call), _narrow(wide[1], call), _narrow(wide[2], call), _narrow(wide[3], call)
     edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
-    source_grad, target_grad = (source_grad, target_grad) if ends is None else ends
     edge_grad[int(call.pointer[-1]) :] = 0  # padding, which stands behind all others
     place = call.order if call.source is None else call.place
-    given = arrays_of(call) if prepared is None else prepared
-    arrays = *given, *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
+    arrays = *_arrays(call), *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
     for_chunks(lambda begin, end: gradient_of_messages(begin, end, *arrays), call.num_nodes, _smallest(call))
     if call.source is not None:
         by_source = edge_grad.numpy(), call.source_pointer.numpy(), source_grad.numpy()
@@ -69,12 +57,11 @@ def _smallest(call: Call) -> int:
     return -(-SMALLEST * call.num_nodes // max(1, call.neighbor.size(0) * call.example.size(1)))
 
 
-def arrays_of(call: Call) -> tuple[Any, ...]:
+def _arrays(call: Call) -> tuple[Any, ...]:
     """What kernels read, both ways."""
     parts = [_array(part, call) for part in (call.source, call.target, call.table)]
     weights = [part.to(call.example.dtype).numpy() for part in (call.weight, call.self_weight)]
-    rank = call.pointer.new_empty(0) if call.rank is None else call.rank
-    layout = [part.numpy() for part in (call.table_row, call.pointer, call.neighbor, rank)]
+    layout = [part.numpy() for part in (call.table_row, call.pointer, call.neighbor)]
     return (*parts, *weights, *layout, np.array(call.codes), np.array(call.columns), call.has_self)
 
 

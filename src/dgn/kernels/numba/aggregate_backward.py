@@ -23,7 +23,7 @@ def gradient_of_code(code, value, result, count, zero):
 
 @compiled
 def gradient_of_messages(
-    first, last, source, target, table, weight, self_weight, row, pointer, neighbor, rank, codes, columns, has_self,
+    first, last, source, target, table, weight, self_weight, row, pointer, neighbor, codes, columns, has_self,
     grad, out, at_max, at_min, sign, average, place, edge_grad, target_grad, node_grad,
 ):  # fmt: skip
     """Gradients of all messages into some nodes, written to ``edge_grad[place]``, and of their own parts."""
@@ -31,7 +31,7 @@ def gradient_of_messages(
     zero = spread(grad.dtype.type(0))
     sums = np.empty((columns_of_weight, WIDTH), grad.dtype)
     for i in range(first, last):
-        begin, end, at = pointer[i], pointer[i + 1], rank[i] if len(rank) else i
+        begin, end = pointer[i], pointer[i + 1]
         count = grad.dtype.type(max(end - begin, 1))
         for block in range((channels + WIDTH - 1) // WIDTH):
             c = block_start(block, channels)
@@ -40,13 +40,13 @@ def gradient_of_messages(
             for column in range(columns_of_weight):
                 store(sums, (column, 0), zero)
             for a in range(len(codes)):
-                value = load(grad, (at, a, c))
+                value = load(grad, (i, a, c))
                 if codes[a] == MAX:
                     largest = largest + value
                 elif codes[a] == MIN:
                     smallest = smallest + value
                 elif codes[a] < SIGNED:
-                    parts = gradient_of_code(codes[a], value, load(out, (at, a, c)), count, zero)
+                    parts = gradient_of_code(codes[a], value, load(out, (i, a, c)), count, zero)
                     constant, slope = constant + parts[0], slope + parts[1]
                 else:
                     if codes[a] == ABSOLUTE:

@@ -49,7 +49,7 @@ def sign_of(value, zero):
 
 @compiled
 def aggregate_nodes(
-    first, last, source, target, table, weight, self_weight, row, pointer, neighbor, rank, codes, columns, has_self,
+    first, last, source, target, table, weight, self_weight, row, pointer, neighbor, codes, columns, has_self,
     node, out, at_max, at_min, sign, average,
 ):  # fmt: skip
     """All outputs of some nodes."""
@@ -60,7 +60,7 @@ def aggregate_nodes(
     lowest, nowhere = spread(out.dtype.type(-np.inf)), spread(np.int32(-1))
     sums = np.empty((columns_of_weight, WIDTH), out.dtype)
     for i in range(first, last):
-        begin, end, at = pointer[i], pointer[i + 1], rank[i] if len(rank) else i
+        begin, end = pointer[i], pointer[i + 1]
         count = out.dtype.type(max(end - begin, 1))
         for block in range((channels + WIDTH - 1) // WIDTH):
             c = block_start(block, channels)
@@ -100,7 +100,7 @@ def aggregate_nodes(
                         if len(sign):
                             store(sign, (i, columns[a], c), sign_of(value, zero))
                         value = where_above(zero, value, zero - value, value)
-                store(out, (at, a, c), value)
+                store(out, (i, a, c), value)
             if len(average):
                 store(average, (i, c), moment / count)
             if len(at_max):

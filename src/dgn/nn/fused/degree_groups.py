@@ -12,7 +12,6 @@ from dgn.graph import Graph
 from dgn.kernels.autograd import differentiable_once
 from dgn.nn.conv_parts import scaler_key
 
-SMALLEST_GROUP = 64  # nodes of one degree, on average: below, many small products cost more than they save
 MULTIPLE = 16  # products whose result is a multiple of this wide run up to half as fast again
 
 
@@ -53,14 +52,6 @@ def scale_groups(graph: Graph, scalers: tuple[str, ...], delta: float, dtype: to
     degree, name = group_by_degree(graph).degree, scaler_key(scalers, delta, dtype)
     scale: Tensor = graph.once(f"groups {name}", lambda: degree_scalers(degree, scalers, delta, dtype))
     return scale
-
-
-def is_grouped(x: Tensor, towers: int, scalers: int, graph: Graph) -> bool:
-    """Whether :func:`update_by_degree` pays: on the CPU, several scalers, and many nodes of each degree."""
-    tracing = torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
-    if x.device.type != "cpu" or tracing or towers > 1 or scalers == 1:
-        return False
-    return len(group_by_degree(graph).degree) * SMALLEST_GROUP <= graph.num_nodes
 
 
 def update_by_degree(

@@ -1,6 +1,5 @@
 """The end of a layer: sum over scalers, size factor, batch norm, ReLU, residual, dropout."""
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -8,9 +7,8 @@ from torch import Tensor
 
 from dgn.nn.conv_parts import Products, combine
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused.cpu_epilogue import finish_rows
-from dgn.nn.fused.cpu_epilogue import is_fused as is_fused_on_cpu
-from dgn.nn.norm import BatchNorm, normalize_rows, suits_kernels
+from dgn.nn.fused.select import kernels_apply
+from dgn.nn.norm import BatchNorm, normalize_rows
 
 
 def finish(
@@ -32,23 +30,14 @@ def finish(
     Shapes:
         ``products`` see :class:`Products`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
     """
-    if norm is not None and is_fused(products.every, norm):
+    if norm is not None and kernels_apply(products.every, norm):
         return finish_fused(products, norm, dropout, size, real, residual, relu)
     y = combine(products)
-    if norm is not None and is_fused_on_cpu(y, norm, size, real):
-        finished: Tensor = dropout(finish_rows(y, norm, size, residual, relu))
-        return finished
     y = y if size is None else y * size
     y = y if norm is None else normalize_rows(norm, y, real)
     y = y.relu() if relu else y
     out: Tensor = dropout(y if residual is None else y + residual)
     return out
-
-
-def is_fused(every: Tensor, norm: BatchNorm) -> bool:
-    """Whether the kernels can do it: in training, in one process, in single precision, on a GPU."""
-    there = every.is_cuda and every.dtype == torch.float32 and every.numel() > 0 and find_spec("triton") is not None
-    return there and suits_kernels(norm, every)
 
 
 def finish_fused(

@@ -3,6 +3,7 @@
 Weight gradients are computed on a side stream (:mod:`dgn.nn.fused.wgrad_stream`).
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -14,14 +15,24 @@ from dgn.graph import Graph
 from dgn.kernels.aggregation import Call, Saved
 from dgn.kernels.autograd import differentiable_once
 from dgn.kernels.triton import aggregate as gpu
-from dgn.kernels.triton.matmul import multiply
+from dgn.kernels.triton.matmul import multiply, precision
 from dgn.kernels.triton.segment_sum import sum_by_kind
+from dgn.nn.block_linear import MessageLinear
+from dgn.nn.conv import DGNConv
+from dgn.nn.dropout import Dropout
+from dgn.nn.edge_table import EdgeTable
+from dgn.nn.fused.epilogue import draw_mask, end_of_layer
 from dgn.nn.fused.gpu_epilogue import End, Found, combine, norm_gradients, normalize, row_gradients
-from dgn.nn.fused.wgrad_stream import Beside, on
+from dgn.nn.fused.wgrad_stream import Beside, current_side, gather_beside, on
 from dgn.nn.linear import multiply_towers, sum_of_products, sum_of_rows
+from dgn.nn.low_rank_edges import EdgeNumbers, Edges
+from dgn.nn.norm import BatchNorm
+from dgn.nn.validation import check_edges
+
+NARROW = 8  # channels of a tower below which products of single towers are slower than one of all, with its zeros
 
 
-class Maps(NamedTuple):
+class LayerParams(NamedTuple):
     """The parameters of a layer; simple messages have none of the first four, messages without edges no ``edge``.
 
     Shapes:
@@ -39,7 +50,7 @@ class Maps(NamedTuple):
     beta: Tensor
 
 
-class Setting(NamedTuple):
+class LayerArgs(NamedTuple):
     """What a layer does not differentiate itself.
 
     ``features`` [R, D] are the kinds of edges and ``row`` [E] that of each edge, sorted by target, or ``None`` where
@@ -61,19 +72,117 @@ class Setting(NamedTuple):
     beside: Beside
 
 
-def whole_layer(x: Tensor, maps: Maps, token: Tensor | None, setting: Setting) -> Tensor:
-    """Messages, aggregation, update, norm, ReLU, residual and dropout: [N, in] -> [N, out].
-
-    ``token`` of :func:`dgn.nn.fused.wgrad_stream.gather_beside` makes the gradient of ``features`` wait for this layer.
-    """
-    out: Tensor = _Layer.apply(x, *maps, token, setting)  # type: ignore[no-untyped-call]
+def fused_layer(
+    x: Tensor,
+    conv: DGNConv,
+    graph: Graph,
+    weights: Weights,
+    edge_attr: Edges,
+    norm: BatchNorm,
+    dropout: Dropout,
+    size: Tensor | None = None,
+    real: Tensor | None = None,
+    relu: bool = True,
+    residual: bool = True,
+) -> Tensor:
+    """Convolution, size norm, batch norm, ReLU, residual and dropout: [N, in] -> [N, out]."""
+    check_edges(conv.edge_dim, edge_attr, graph)
+    beside, token, features, row, number = Beside(), None, None, None, None
+    if isinstance(edge_attr, EdgeTable):
+        edges = edge_attr.sort(graph)
+        edges = edges.gather() if edges.beside is None or edges.token is None else edges
+        assert edges.beside is not None
+        beside, token, features, row = edges.beside, edges.token, edges.table.detach(), edges.row
+    elif isinstance(edge_attr, EdgeNumbers):
+        beside, token, features = edge_attr.beside, edge_attr.token, edge_attr.table.detach()
+        number = edge_attr.number
+    elif edge_attr is not None:
+        token, features = gather_beside(edge_attr, beside), edge_attr.detach()
+    with on(beside.side):
+        kept = draw_mask(x.size(0), norm, dropout)
+    setting = LayerArgs(
+        conv.plan,
+        graph,
+        weights,
+        features,
+        row,
+        number,
+        None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
+        conv.derivative == "authors",
+        residual,
+        end_of_layer(x.size(0), norm, size, real, relu, kept, dropout.p),
+        beside,
+    )
+    out: Tensor = _Layer.apply(x, *_layer_params(conv, norm), token, setting)  # type: ignore[no-untyped-call]
     return out
+
+
+def _layer_params(conv: DGNConv, norm: BatchNorm) -> LayerParams:
+    """The parameters of a layer: matrices of all channels but for the largest, which stays in towers if they are wide.
+
+    Matrix units take T times the arithmetic of T narrow towers in their stride; without them it would be slower.
+    """
+
+    message, update = conv.message, conv.update
+    scaled: Tensor = update.scaled
+    if conv.towers > 1 and max(conv.in_channels, conv.out_channels) < NARROW * conv.towers and precision() == "tf32":
+        scaled = join_towers(scaled, len(conv.scalers), len(conv.plan))[None]
+    ends = bias = edge = own = None
+    if isinstance(message, MessageLinear):
+        assert update.own is not None
+        ends, own, bias = join_towers(message.ends, 2), join_towers(update.own), message.bias.flatten()
+        edge = None if message.edge is None else message.edge.flatten(0, 1)
+    return LayerParams(ends, bias, edge, own, scaled, update.bias.flatten(), norm.weight, norm.bias)
+
+
+def join_towers(matrices: Tensor, row_groups: int = 1, column_groups: int = 1) -> Tensor:
+    """Matrices of towers as one that keeps the towers apart: ``[T, rows, columns] -> [T rows, T columns]``.
+
+    Rows and columns come in groups; inside a group of the result, tower follows tower.
+
+    >>> join_towers(torch.tensor([[[1.0]], [[2.0]]]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    >>> join_towers(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), column_groups=2)
+    tensor([[1., 0., 2., 0.],
+            [0., 3., 0., 4.]])
+    """
+    towers, height, length = matrices.shape
+    if towers == 1:
+        return matrices.flatten(0, 1)
+    rows, columns = height // row_groups, length // column_groups
+    parts = matrices.view(towers, row_groups, rows, column_groups, columns)
+    joined: Tensor = _Join.apply(parts, _same_tower(towers, matrices.dtype, matrices.device))  # type: ignore[no-untyped-call]
+    return joined.view(towers * height, towers * length)
+
+
+@cache
+def _same_tower(towers: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """1 where the tower of a row is the tower of a column, among [groups, T, rows, groups, T, columns]; else 0."""
+    return torch.eye(towers, dtype=dtype, device=device).view(1, towers, 1, 1, towers, 1)
+
+
+class _Join(torch.autograd.Function):
+    """``[T, R, rows, C, columns] -> [R, T, rows, C, T, columns]``, 0 between different towers."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Tensor, same: Tensor) -> Tensor:
+        ctx.side = current_side()
+        towers, row_groups, rows, column_groups, columns = parts.shape
+        joined = parts.new_empty(row_groups, towers, rows, column_groups, towers, columns)
+        return torch.mul(parts.transpose(0, 1).unsqueeze(4), same, out=joined)
+
+    @staticmethod
+    @differentiable_once
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        with on(ctx.side, grad):
+            return grad.diagonal(dim1=1, dim2=4).permute(4, 0, 1, 2, 3).contiguous(), None
 
 
 class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *given: Any) -> Tensor:
-        maps, setting = Maps(*given[:8]), given[9]
+        maps, setting = LayerParams(*given[:8]), given[9]
         x, ends, table, own = x.contiguous(), None, None, None
         if maps.ends is not None and maps.own is not None and maps.message_bias is not None:
             with on(setting.beside.side, x):
@@ -97,7 +206,7 @@ class _Layer(torch.autograd.Function):
     @differentiable_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, ends, table, y, *rest = ctx.saved_tensors
-        found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), Maps(*rest[8:]), ctx.setting
+        found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), LayerParams(*rest[8:]), ctx.setting
         grad, (n, width), out, towers = grad.contiguous(), x.shape, maps.bias.numel(), len(maps.scaled)
         of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
         every = x.new_empty(n, towers, maps.scaled.size(1)).unflatten(2, (-1, out // towers))
@@ -159,7 +268,7 @@ def _messages_back(
 
 
 def _maps_back(
-    call: Call, side_by_side: Tensor, edges: Tensor, x: Tensor, maps: Maps, setting: Setting
+    call: Call, side_by_side: Tensor, edges: Tensor, x: Tensor, maps: LayerParams, setting: LayerArgs
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """Gradients of the maps of a node and of messages, beside the way back."""
     width = x.size(1)
@@ -191,7 +300,7 @@ def _table_back(call: Call, edges: Tensor) -> Tensor:
     return table_gradient(call, edges, "triton")
 
 
-def _call(setting: Setting, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:
+def _call(setting: LayerArgs, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:
     plan, graph, weights, layout = setting.plan, setting.graph, setting.weights, setting.graph.by_target
     source, target = (x, None) if ends is None else ends.chunk(2, dim=1)
     node = x if setting.node_is_input and ends is not None else None
