@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -14,9 +13,8 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.places import default_root, describe_files, find_source, make_once, read_source
 from dgn.graph.checks import check_option
 from dgn.spectral.laplacian import Normalization
-from dgn.structure import Affinities, Structure
+from dgn.structure import Structure
 
-FieldSource = Literal["eigenvectors", "rings", "random_walk"]
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
 
@@ -29,8 +27,7 @@ class Benchmark:
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given, by coordinates or otherwise, and no eigenvectors are needed. ``note`` says what was read, where it
     is not the official data. ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the
-    structural numbers that nodes and edges have (:func:`dgn.data.structure.with_structure`), ``affinities`` of those
-    of edges (:func:`dgn.data.affinities.with_affinities`), and ``field`` where the directions come from.
+    structural numbers that nodes and edges have (:func:`dgn.data.structure.with_structure`).
     """
 
     name: str
@@ -44,8 +41,6 @@ class Benchmark:
     note: str = ""
     fraction: float = 1.0
     structure: Structure | None = None
-    field: FieldSource = "eigenvectors"
-    affinities: Affinities | None = None
 
 
 @dataclass(frozen=True)

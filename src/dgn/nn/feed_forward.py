@@ -15,8 +15,8 @@ class FeedForward(nn.Module):
 
     .. math:: x + V \, \text{dropout}(\text{relu}(\text{norm}(W x + b))) + c
 
-    Not in the paper. ``factor`` says how many times wider than its ends it is inside; without ``batch_norm`` there is no
-    norm.
+    Not in the paper. ``factor`` says how many times wider than its ends it is inside; without ``batch_norm`` there is
+    no norm.
 
     Shapes:
         ``x`` [N, C]; ``real`` [N, 1]: 0 for nodes that are padding; returns [N, C].

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-from dgn.data.affinities import with_affinities
 from dgn.data.benchmarks import Benchmark, load_benchmark, with_directions, with_fraction
 from dgn.data.places import default_root
 from dgn.data.structure import with_structure
-from dgn.data.structure_field import with_structure_field
 from dgn.training.experiment import Experiment
 from dgn.training.settings import DataSettings
 
@@ -23,13 +21,11 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     """
     data = experiment.data
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
-    if experiment.num_directions and data.field == "eigenvectors":
+    if experiment.num_directions:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_fraction(benchmark, data.train_fraction)
     kept = default_root() / "structure"
-    benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques, kept)
-    benchmark = with_affinities(benchmark, data.edge_walk)
-    return with_structure_field(benchmark, data.field, experiment.num_directions)
+    return with_structure(benchmark, data.random_walk, data.rings, kept)
 
 
 def any_directions(data: DataSettings) -> DataSettings:
