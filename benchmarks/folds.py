@@ -80,7 +80,7 @@ def last_scores(
         last[report.seed] = report.metrics
 
     benchmark = make_benchmark(graphs, values, part, TASK)
-    benchmark = with_structure(benchmark, inputs.random_walk, inputs.rings, inputs.cliques)
+    benchmark = with_structure(benchmark, inputs.random_walk, inputs.rings)
     with tempfile.TemporaryDirectory() as folder:
         train(experiment, benchmark, experiment.training.seeds, Path(folder), device, hear)
     return [fmean(metrics[score] for metrics in last.values()) for score in SCORES]

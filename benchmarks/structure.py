@@ -1,10 +1,8 @@
 """Structural numbers of whole datasets: how long they take, and how many kinds of edges there are.
 
-python benchmarks/structure.py [--data DIR] [--patterns 10]
+python benchmarks/structure.py DIR
 
-With ``--data``, the kinds of edges of ZINC and MolHIV and how long walks and rings take there. Then how long cliques
-and affinities of edges take in PATTERN, drawn anew from its recipe: each pattern makes 140 graphs, and 100 patterns all
-of it.
+The kinds of edges of ZINC and MolHIV, and how long walks and rings take there.
 """
 
 import argparse
@@ -13,8 +11,7 @@ import time
 import torch
 
 from dgn.data.benchmark import load_benchmark
-from dgn.data.datasets.pattern import generate_pattern
-from dgn.encodings import Kinds, clique_counts, edge_affinities, return_probabilities, ring_counts
+from dgn.encodings import Kinds, return_probabilities, ring_counts
 
 SIZES = range(3, 9)
 
@@ -31,26 +28,10 @@ def seconds(work, repeats=3):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", help="a folder with the files of ZINC and MolHIV")
-    parser.add_argument("--patterns", type=int, default=10, help="of PATTERN, 140 graphs each")
+    parser.add_argument("data", help="a folder with the files of ZINC and MolHIV")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    if given.data:
-        molecules(given.data)
-    dense(given.patterns)
-
-
-def dense(patterns):
-    """How long counting takes in dense graphs, and how much a node counts at most."""
-    graphs = generate_pattern(patterns)
-    graph = graphs.graph
-    print(f"pattern: {len(graphs)} graphs, {graph.num_nodes} nodes, {graph.num_edges} edges")
-    for sizes in ((3,), (3, 4), (3, 4, 5)):
-        took = seconds(lambda s=sizes: clique_counts(graph, s))
-        most = clique_counts(graph, sizes).nodes.amax(dim=0).tolist()
-        print(f"  cliques of {sizes}: {took:.2f} s, at most {most} with a node")
-    print(f"  rings of 3: {seconds(lambda: ring_counts(graph, (3,))):.2f} s")
-    print(f"  affinities of edges, 4 steps: {seconds(lambda: edge_affinities(graph, 4)):.2f} s")
+    molecules(given.data)
 
 
 def molecules(folder):

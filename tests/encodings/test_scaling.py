@@ -2,9 +2,7 @@
 
 import torch
 
-from dgn.encodings import Affinities, Structure, edge_affinities
-from dgn.encodings.scaling import damped
-from dgn.testing import cycle
+from dgn.encodings import Structure
 
 
 def test_return_probabilities_are_centred_and_counts_stay() -> None:
@@ -15,17 +13,6 @@ def test_return_probabilities_are_centred_and_counts_stay() -> None:
     torch.testing.assert_close(scaled[:, :3].mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(scaled[:, :3].std(dim=0, correction=0), torch.ones(3))
     assert torch.equal(scaled[:, 3], values[:, 3])
-
-
-def test_cliques_behind_rings_are_centred() -> None:
-    values = torch.rand(50, 5, generator=torch.Generator().manual_seed(1)) * 9
-    found = Structure.find(values, random_walk=2, rings=(6,), cliques=(3, 4))
-    scaled = values * found.scale + found.offset
-    torch.testing.assert_close(scaled[:, [0, 1, 3, 4]].mean(dim=0), torch.zeros(4), atol=1e-5, rtol=0)
-    torch.testing.assert_close(scaled[:, [3, 4]].std(dim=0, correction=0), torch.ones(2))
-    assert torch.equal(scaled[:, 2], values[:, 2])
-    assert found.cliques == (3, 4)
-    assert torch.equal(damped(torch.tensor([0, 7])), torch.tensor([1.0, 8.0]).log())
 
 
 def test_what_hardly_varies_is_not_blown_up() -> None:
@@ -53,11 +40,3 @@ def test_graphs_that_nobody_has_seen() -> None:
     assert blank.kinds.features().shape == (1, 4 + 3 + 2)
     assert Structure.blank(2, (), (4,)).kinds is None
     assert Structure.blank(2, (5,), None).kinds is None
-    cliques = Structure.blank(2, (), (4,), (3, 4))
-    assert (cliques.scale.shape, cliques.kinds, cliques.cliques) == ((4,), None, (3, 4))
-
-
-def test_affinities_that_do_not_vary_are_not_blown_up() -> None:
-    found = Affinities.find(edge_affinities(cycle(1001)[0], 2))
-    other = edge_affinities(cycle(1010)[0], 2) * found.scale + found.offset
-    assert float(other.abs().max()) < 10

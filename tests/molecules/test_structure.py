@@ -11,13 +11,13 @@ from dgn.molecules.structure import KINDS, OFFSET, SCALE, trained_structure
 from dgn.training.config import DataSettings
 
 SMILES = ["c1ccccc1CN", "C1CCCC1O", "CCO", "[Na+].[Cl-]", "c1ccc2ccccc2c1C1CC1"]
-DATA = DataSettings(dataset="table", random_walk=4, rings=(5, 6), cliques=(3,))
+DATA = DataSettings(dataset="table", random_walk=4, rings=(5, 6))
 
 
 def test_molecules_get_what_they_had_in_training() -> None:
     graphs = add_directions(featurize(SMILES).graphs, 1)
     part = torch.tensor([0, 0, 0, 1, 1], dtype=torch.uint8)
-    trained = with_structure(make_benchmark(graphs, torch.zeros(5, 1), part, "regression"), 4, (5, 6), (3,))
+    trained = with_structure(make_benchmark(graphs, torch.zeros(5, 1), part, "regression"), 4, (5, 6))
     known = trained.structure
     assert known is not None
     assert known.kinds is not None
@@ -29,7 +29,7 @@ def test_molecules_get_what_they_had_in_training() -> None:
     assert torch.equal(asked.nodes["structure"], expected.nodes["structure"])
     assert torch.equal(asked.edges["edge_attr"], expected.edges["edge_attr"])
     assert asked.edges["edge_attr"].max() > 0
-    assert asked.nodes["structure"][:, 6].count_nonzero() == 3  # of cyclopropane
+    assert asked.nodes["structure"][:, 4].count_nonzero() == 5  # of cyclopentanol
 
 
 def test_molecules_without_bonds_have_numbers() -> None:
@@ -43,8 +43,8 @@ def test_molecules_without_bonds_have_numbers() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({}, r"expected those of a network with 7 structural numbers.*got none called structure\.scale"),
-        ({SCALE: torch.ones(3), OFFSET: torch.ones(3), KINDS: torch.ones(1, 15)}, "7 structural numbers.*got 3;"),
+        ({}, r"expected those of a network with 6 structural numbers.*got none called structure\.scale"),
+        ({SCALE: torch.ones(3), OFFSET: torch.ones(3), KINDS: torch.ones(1, 15)}, "6 structural numbers.*got 3;"),
     ],
 )
 def test_weights_of_another_network_are_refused(weights: dict[str, torch.Tensor], message: str) -> None:

@@ -10,7 +10,6 @@ from dgn.nn import DGN, DGNConv
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
 from dgn.nn.low_rank_edges import EdgeNumbers, has_few_numbers
-from dgn.nn.structural_encoder import ScaledLinear
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
@@ -62,8 +61,8 @@ def run_layer(case, few):
     weights = conv.plan.compute_weights(draw(graph.num_edges, 1), padded_graph())
     x = draw(NODES, 10).requires_grad_()
     edges = EdgeNumbers.of(encoder, given, graph) if few else encoder(given)
-    y = layer._on_gpu(x, graph, weights, edges, None, None)
-    y = layer._on_gpu(y, graph, weights, edges, None, None)  # gradients of the encoder are gathered from both
+    y = layer._fused(x, graph, weights, edges, None, None)
+    y = layer._fused(y, graph, weights, edges, None, None)  # gradients of the encoder are gathered from both
     (y * draw(NODES, 10, seed=5)).sum().backward()
     parameters = {**dict(layer.named_parameters()), **{f"encoder.{n}": p for n, p in encoder.named_parameters()}}
     return {"out": y.detach(), "x": x.grad, **{name: value.grad for name, value in parameters.items()}}
@@ -99,13 +98,11 @@ def run_network(network, given, graph):
 @pytest.mark.gpu
 @somewhere
 @pytest.mark.parametrize("towers", [1, 5])
-@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
-def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, scaled, monkeypatch):
+def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, monkeypatch):
     if DEVICE == "cpu":
         monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
     graph, kinds = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
-    encoder = ScaledLinear(torch.tensor([0.3]), torch.tensor([0.2]), 6) if scaled else Linear(1, 6)
-    given, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=encoder)
+    given, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=Linear(1, 6))
     honest = network._edges
     network._edges = lambda *given: kinds.append(honest(*given)) or kinds[-1]
     got = run_network(network, given, graph)

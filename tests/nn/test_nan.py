@@ -31,10 +31,10 @@ def compiled(kernel: Any) -> str:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="Triton is interpreting")
-@pytest.mark.parametrize(("module", "name"), [("tail_kernels", "normalize_rows"), ("head_kernels", "head_forward")])
+@pytest.mark.parametrize(("module", "name"), [("epilogue", "normalize_rows"), ("head", "head_forward")])
 def test_a_relu_keeps_nan_on_a_gpu(module: str, name: str) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
-    kernel = getattr(__import__(f"dgn.nn.{module}", fromlist=[name]), name)
+    kernel = getattr(__import__(f"dgn.kernels.triton.{module}", fromlist=[name]), name)
     code = compiled(kernel)
     assert "arith.cmpf olt" in code
     assert "maxnumf" not in code  # of NaN and a number it is the number

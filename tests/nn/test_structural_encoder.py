@@ -6,10 +6,9 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from dgn.encodings import Kinds
-from dgn.nn import DGN, CategoryEncoder, KindEncoder, ScaledLinear, StructureEncoder
-from dgn.nn.structural_encoder import read_structure
+from dgn.nn import DGN, CategoryEncoder, KindEncoder, StructureEncoder
 from dgn.testing import complete, cycle, path
-from dgn.transforms import AddAffinities, AddCliques, AddReturnProbabilities, AddRings
+from dgn.transforms import AddReturnProbabilities, AddRings
 
 SEEN = torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 2], [1, 0, 0]])
 
@@ -19,7 +18,7 @@ def graphs() -> list[Data]:
     for edge_index, num_nodes in (cycle(5), path(3), complete(4)):
         bond = torch.arange(edge_index.size(1)) % 2
         data = Data(x=torch.arange(num_nodes) % 3, edge_index=edge_index, edge_attr=bond, num_nodes=num_nodes)
-        made.append(AddCliques([3])(AddRings([3, 5])(AddReturnProbabilities(4)(data))))
+        made.append(AddRings([3, 5])(AddReturnProbabilities(4)(data)))
     return made
 
 
@@ -28,7 +27,7 @@ def network() -> DGN:
     kinds = Kinds.find(torch.tensor([[0, 0, 1], [1, 0, 1], [0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0]]), (2,))
     return DGN(
         CategoryEncoder((3,), 8), 8, num_layers=2, aggregators=("mean", "max"), message="complex",
-        edge_encoder=KindEncoder(kinds, 4), edge_dim=4, structure=StructureEncoder(torch.ones(7), torch.zeros(7), 8),
+        edge_encoder=KindEncoder(kinds, 4), edge_dim=4, structure=StructureEncoder(torch.ones(6), torch.zeros(6), 8),
     )  # fmt: skip
 
 
@@ -71,7 +70,7 @@ def test_kinds_and_numbers_made_before_give_the_same() -> None:
         assert isinstance(net.edge_encoder, KindEncoder)
         made = {
             "edge_attr": net.edge_encoder.kinds.number(attributes),
-            "structure": torch.cat([data.random_walk, data.rings, (1 + data.cliques).log()], dim=1),
+            "structure": torch.cat([data.random_walk, data.rings], dim=1),
         }
         torch.testing.assert_close(net(data.x, data.edge_index, **made), net(data))
         torch.testing.assert_close(net(Data(x=data.x, edge_index=data.edge_index, **made)), net(data))
@@ -91,9 +90,9 @@ def test_everything_is_learnt() -> None:
 
 def test_missing_numbers_are_named() -> None:
     data = graphs()[0]
-    with pytest.raises(ValueError, match="structure: expected 7 numbers of each node, got none"):
+    with pytest.raises(ValueError, match="structure: expected 6 numbers of each node, got none"):
         network()(data.x, data.edge_index, edge_attr=torch.zeros(10, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"structure: expected 7 numbers of each node, got shape \[5, 4\]"):
+    with pytest.raises(ValueError, match=r"structure: expected 6 numbers of each node, got shape \[5, 4\]"):
         network()(data.x, data.edge_index, edge_attr=torch.zeros(10, dtype=torch.long), structure=data.random_walk)
 
 
@@ -102,28 +101,3 @@ def test_a_graph_without_edges_has_no_kinds() -> None:
     net = DGN(3, 8, edge_encoder=KindEncoder(kinds, 4), edge_dim=4, message="complex", aggregators=["mean"])
     nothing = {"edge_index": torch.zeros(2, 0).long(), "edge_attr": torch.zeros(0, 2).long()}
     assert net.eval()(Data(x=torch.randn(1, 3), edge_rings=torch.zeros(0, 1).long(), **nothing)).shape == (1, 1)
-
-
-def test_affinities_of_data_stand_behind_its_numbers() -> None:
-    encoder = ScaledLinear(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, -1.0, 4.0]), 4)
-    net = DGN(3, 8, edge_encoder=encoder, edge_dim=4, message="complex", aggregators=["mean"]).eval()
-    data = AddAffinities(steps=2)(Data(x=torch.randn(6, 3), edge_index=cycle(6)[0], edge_attr=torch.rand(12)))
-    together = torch.cat([data.edge_attr[:, None], data.edge_walk], dim=1)
-    torch.testing.assert_close(net(data), net(data.x, data.edge_index, edge_attr=together))
-    expected = (together * encoder.scale + encoder.offset) @ encoder.weight.T + encoder.bias
-    torch.testing.assert_close(encoder(together), expected)
-    packed = Data(x=data.x, edge_index=data.edge_index, edge_attr=together, edge_walk=data.edge_walk)
-    torch.testing.assert_close(net(packed), net(data))
-    with pytest.raises(ValueError, match=r"edge_attr: expected 3 numbers of each edge, got shape \[12, 1\]"):
-        net(Data(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr[:, None]))
-
-
-def test_affinities_enter_a_network_of_another_precision() -> None:
-    encoder = ScaledLinear(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, -1.0, 4.0]), 4)
-    net = DGN(3, 8, edge_encoder=encoder, edge_dim=4, message="complex", aggregators=["mean"]).double().eval()
-    data = Data(x=torch.randn(6, 3).double(), edge_index=cycle(6)[0], edge_attr=torch.rand(12).double())
-    data = AddAffinities(steps=2)(data)
-    assert net(data).dtype == torch.float64
-    _, edges = read_structure(data, encoder)
-    assert edges is not None
-    assert torch.equal(edges[:, 0], data.edge_attr)  # to the last digit

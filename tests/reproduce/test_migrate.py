@@ -1,13 +1,15 @@
 """Result files of earlier versions: what is gone goes, what counts stays."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from dgn.reports.runs import read_run
 
+from dgn.training.experiment import SECTIONS
 from reproduce import migrate
-from reproduce.migrate import REMOVED, migrate_folder, migrate_text
+from reproduce.migrate import REMOVED, RENAMED, migrate_folder, migrate_text
 
 COMMITTED = Path(__file__).parents[2] / "results"
 
@@ -70,3 +72,10 @@ def test_committed_results_are_of_the_present_settings() -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="expected result files"):
         migrate_folder(tmp_path)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_what_is_gone_is_no_setting_and_new_names_are_some(section: str) -> None:
+    known = {each.name for each in fields(SECTIONS[section])}
+    assert not known & REMOVED.get(section, {}).keys()
+    assert known >= set(RENAMED.get(section, {}).values())

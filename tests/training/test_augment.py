@@ -10,8 +10,6 @@ import torch
 from dgn.aggregation import make_plan
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.data.loader.device_dataset import Store
-from dgn.data.precompute.encodings import with_structure
-from dgn.data.precompute.structure_field import with_structure_field
 from dgn.training.augment import augment, changes_field, is_active, mirrors_alone
 from dgn.training.config import AugmentationSettings
 from dgn.training.shared_data import prepare
@@ -51,16 +49,6 @@ def test_reflection_flips_each_direction_of_each_graph_or_leaves_it(store):
     assert not (flips & keeps).any()  # one sign for a whole graph
     assert 8 < flips[:, 0].sum() < 32
     assert 4 < (flips[:, 0] ^ flips[:, 1]).sum() < 36  # one draw for each direction
-
-
-def test_directions_are_left_out_graph_by_graph(store):
-    field, found = store.edges["field"], augmented(store, drop=0.4)
-    assert ((found == field) | (found == 0)).all()
-    lost = torch.zeros(40, 2).index_add(0, of_edge(store), ((found == 0) & (field != 0)).float()) > 0
-    kept = torch.zeros(40, 2).index_add(0, of_edge(store), (found != 0).float()) > 0
-    assert not (lost & kept).any()  # all of a graph or nothing
-    assert 16 < lost.sum() < 48
-    assert (lost[:, 0] ^ lost[:, 1]).any()
 
 
 def test_rotation_turns_unit_rows_by_one_angle_for_each_graph(store):
@@ -277,14 +265,6 @@ def test_hiding_and_mirror_images_need_places(name, settings, remedy):
     experiment = make_experiment(data={"directions": 2}, **settings)
     with pytest.raises(ValueError, match=rf"^{name}: expected graphs with coordinates, got .* eigenvectors; {remedy}$"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
-
-
-def test_structural_numbers_have_no_left_and_right():
-    data = {"random_walk": 4, "field": "random_walk", "directions": 2}
-    experiment = make_experiment(data=data, augmentation={"mirror": True})
-    walks = with_structure_field(with_structure(make_benchmark(coordinates=True), 4), "random_walk", 2)
-    with pytest.raises(ValueError, match=r"augmentation\.mirror: expected graphs with coordinates, got .* random_walk"):
-        prepare(experiment, walks, torch.device("cpu"))
 
 
 def test_what_is_active():

@@ -46,7 +46,7 @@ def benchmark(x: torch.Tensor, edge_attr: torch.Tensor | None, **sizes: Any) -> 
     )
     return SimpleNamespace(
         graphs=graphs,
-        **{"targets": 3, "node_sizes": None, "edge_sizes": None, "structure": None, "affinities": None} | sizes,
+        **{"targets": 3, "node_sizes": None, "edge_sizes": None, "structure": None} | sizes,
     )
 
 

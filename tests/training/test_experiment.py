@@ -102,7 +102,6 @@ def test_coordinates_are_two_directions() -> None:
         ValueError, match=r"network: expected at most 2 directions, the coordinates of digits, got .* 3"
     ):
         load_experiment("digits/dx", [three])
-    assert load_experiment("digits/dx", [three, "data.random_walk=6", "data.field=random_walk"]).num_directions == 3
     assert load_experiment("zinc/tuned", [three]).num_directions == 3
 
 

@@ -10,10 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from dgn.data.datasets.own import own_benchmark
-from dgn.data.precompute.affinities import with_affinities
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_structure
-from dgn.data.precompute.structure_field import with_structure_field
 from dgn.training.experiment import load_experiment
 from dgn.training.inference import load_trained, predict_graphs, predict_part
 from dgn.training.load import load_graphs
@@ -61,12 +59,8 @@ GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
     "more-eigenvectors": ({"network": {"aggregators": ["mean", "dx2-group"], "positional": 2}}, False),
     "none": ({"network": {"aggregators": ["mean", "max"]}}, False),
     "kinds": ({"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, False),
-    "counts": ({"data": {"rings": [3, 5], "field": "rings"}, "network": {"message": "complex", "edge_dim": 4}}, True),
-    "affinities": (
-        {"data": {"dataset": "own", "edge_walk": 2}, "network": {"message": "complex", "edge_dim": 4}},
-        True,
-    ),
-    "walks": ({"data": {"random_walk": 4, "field": "random_walk"}, "network": {"aggregators": ["mean", "dx2"]}}, True),
+    "counts": ({"data": {"rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, True),
+    "walks": ({"data": {"random_walk": 4}, "network": {"aggregators": ["mean", "dx2"]}}, True),
 }
 
 
@@ -77,8 +71,7 @@ def test_other_graphs_get_what_those_of_the_training_had(case: str, tmp_path: Pa
     data, graphs, k = experiment.data, known.graphs, experiment.num_directions
     raw = replace(graphs, nodes={"x": graphs.nodes["x"]}, edges={"edge_attr": graphs.edges["edge_attr"]})
     benchmark = replace(known, graphs=add_directions(raw, k, data.normalization) if k else raw)
-    benchmark = with_affinities(with_structure(benchmark, data.random_walk, data.rings, ()), data.edge_walk)
-    benchmark = with_structure_field(benchmark, data.field, k)
+    benchmark = with_structure(benchmark, data.random_walk, data.rings)
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", benchmark)
     said, truth = predict_part(trained, "test", "cpu")

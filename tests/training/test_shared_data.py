@@ -30,7 +30,7 @@ def test_more_directions_are_found_where_a_group_needs_them(monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("aggregators", [["mean", "dx1"], ["mean", "max"]])
 def test_directions_that_others_asked_for_change_nothing(aggregators):
-    settings = {"drop": 0.5, "distortion": 0.2} if "dx1" in aggregators else {}
+    settings = {"reflection": True, "distortion": 0.2} if "dx1" in aggregators else {}
     experiment = make_experiment(network={"aggregators": aggregators}, augmentation=settings)
     wide = make_benchmark()
     alone = first_directions(wide.graphs, experiment.num_directions)

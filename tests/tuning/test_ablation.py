@@ -37,13 +37,13 @@ def test_sizes_keep_to_the_budget_and_to_each_other(name: str) -> None:
 def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
     widths = {"network.hidden", "network.edge_dim"}
     parts = {
-        "no-directions": {"network.aggregators", "augmentation.drop", *widths},
+        "no-directions": {"network.aggregators", *widths},
         "with-directions": {"network.aggregators"},
         "no-averaging": {"training.averaging"},
         "no-feed-forward": {"network.feed_forward", "network.inner_dropout", *widths},
         "no-branches": {"network.branches", *widths},
         "no-augmentation": {"augmentation.mirror", "augmentation.hide", "augmentation.shift"},
-        "no-structure": {"data.random_walk", "data.rings", "data.cliques", "data.field", "data.edge_walk", *widths},
+        "no-structure": {"data.random_walk", "data.rings", *widths},
     }
     edges = ["network.message=complex", "network.edge_dim=12"]
     has_them = load_experiment(name).network.num_directions > 0
@@ -55,19 +55,19 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
         assert each.training.seeds == plus.training.seeds
 
 
-def test_edges_that_have_affinities_alone_are_bare_without_structure() -> None:
-    plus = load_experiment("pattern/plus", ["data.edge_walk=4", "network.edge_dim=8"])
+def test_edges_that_have_rings_alone_are_bare_without_structure() -> None:
+    plus = load_experiment("pattern/plus", ["data.rings=[3]", "network.edge_dim=8"])
     bare = ablations(plus)["no-structure"]
-    assert (bare.data.edge_walk, bare.network.edge_dim) == (0, None)
+    assert (bare.data.rings, bare.network.edge_dim) == ((), None)
     assert abs(size(bare) / size(plus) - 1) < 0.025
 
 
 def test_without_directions_no_field_is_left() -> None:
-    changes = ["network.aggregators=[av1, mean, dx2, min]", "network.positional=2", "augmentation.drop=0.1"]
+    changes = ["network.aggregators=[av1, mean, dx2, min]", "network.positional=2", "augmentation.distortion=0.1"]
     blind = without_directions(load_experiment("zinc/plus", changes))
     assert blind.network.aggregators == ("sum", "mean", "max", "min")
     assert blind.num_directions == 0
-    assert not blind.augmentation.drop
+    assert not blind.augmentation.distortion
 
 
 def test_without_directions_to_leave_out_there_is_one_to_add() -> None:

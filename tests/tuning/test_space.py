@@ -77,7 +77,6 @@ def test_values_of_spaces_beyond_the_paper_fit_together(name: str) -> None:
         for value in domain:
             others = {key: values[0] for key, values in space.domains.items() if isinstance(values, tuple)}
             found = read_experiment(base.to_dict(), space.changes(others | {list(space.domains)[place]: value}))
-            assert not found.augmentation.drop or found.num_directions
             seen.add(bool(found.num_directions))
     assert seen == {True, False}  # the search may do without directions
 

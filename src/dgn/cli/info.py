@@ -87,12 +87,10 @@ def _data(experiment: "Experiment") -> str:
     task = load_benchmark("own", data.path) if data.dataset == "own" else TASKS[data.dataset]
     field = "no field" if not directions else f"{directions} direction{'s' * (directions > 1)}"
     given = "given with the graphs" if data.dataset == "own" else "coordinates"
-    kind = given if task.coordinates and data.field == "eigenvectors" else data.field
+    kind = given if task.coordinates else "eigenvectors"
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
     parts += [f"random walks of up to {data.random_walk} steps"] if data.random_walk else []
-    parts += [f"affinities of edges of up to {data.edge_walk} steps"] if data.edge_walk else []
-    for name, sizes in (("rings", data.rings), ("cliques", data.cliques)):
-        parts += [f"{name} of {', '.join(map(str, sizes))}"] if sizes else []
+    parts += [f"rings of {', '.join(map(str, data.rings))}"] if data.rings else []
     return ", ".join(parts)
 
 

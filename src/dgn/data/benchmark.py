@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -12,11 +11,10 @@ from dgn.data.datasets.moleculenet import load_moleculenet
 from dgn.data.datasets.paths import default_root, describe_files, find_source, make_once, read_source
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
-from dgn.encodings import Affinities, Structure
+from dgn.encodings import Structure
 from dgn.graph.checks import check_option
 from dgn.spectral.laplacians import Normalization
 
-FieldSource = Literal["eigenvectors", "rings", "random_walk"]
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
 
@@ -29,8 +27,7 @@ class Benchmark:
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given, by coordinates or otherwise, and no eigenvectors are needed. ``note`` says what was read, where it
     is not the official data. ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the
-    structural encodings of nodes and edges (:func:`dgn.data.precompute.encodings.with_structure`), ``affinities`` of
-    those of edges (:func:`dgn.data.precompute.affinities.with_affinities`), and ``field`` where directions come from.
+    structural numbers that nodes and edges have (:func:`dgn.data.precompute.encodings.with_structure`).
     """
 
     name: str
@@ -44,8 +41,6 @@ class Benchmark:
     note: str = ""
     fraction: float = 1.0
     structure: Structure | None = None
-    field: FieldSource = "eigenvectors"
-    affinities: Affinities | None = None
 
 
 @dataclass(frozen=True)

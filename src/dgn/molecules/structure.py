@@ -20,7 +20,7 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
     if not data.structural:
         return None
     wanted = [SCALE, OFFSET, *([KINDS] if data.rings else [])]
-    width = data.random_walk + len(data.rings) + len(data.cliques)
+    width = data.random_walk + len(data.rings)
     missing = [name for name in wanted if name not in weights]
     if missing or len(weights[SCALE]) != width:
         raise ValueError(
@@ -28,4 +28,4 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
             f"{f'none called {missing[0]}' if missing else len(weights[SCALE])}; fit again"
         )
     kinds = Kinds.of_features(weights[KINDS], BONDS) if data.rings else None
-    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds, data.cliques)
+    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds)

@@ -8,7 +8,7 @@ from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.linear import Linear
 from dgn.nn.network import DGN
 from dgn.nn.readout import read_out
-from dgn.nn.structural_encoder import KindEncoder, ScaledLinear, StructureEncoder
+from dgn.nn.structural_encoder import KindEncoder, StructureEncoder
 
 __all__ = [
     "ATOM_SIZES",
@@ -21,7 +21,6 @@ __all__ = [
     "EdgeTable",
     "KindEncoder",
     "Linear",
-    "ScaledLinear",
     "StructureEncoder",
     "VirtualNode",
     "read_out",

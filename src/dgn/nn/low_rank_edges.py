@@ -9,7 +9,6 @@ from dgn.graph import Graph
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.fused.wgrad_stream import Beside, gather_beside
 from dgn.nn.linear import Linear
-from dgn.nn.structural_encoder import ScaledLinear
 
 MOST_NUMBERS = 4  # of an edge, up to which kernels put its features together
 
@@ -48,8 +47,7 @@ class EdgeNumbers(NamedTuple):
         weight = encoder.weight
         bias = weight.new_zeros(encoder.out_features) if encoder.bias is None else encoder.bias
         table, beside = torch.cat([weight.T, bias[None]]), Beside()
-        scaled = encoder.scaled(given) if isinstance(encoder, ScaledLinear) else given
-        number = nn.functional.pad(scaled[graph.by_target.order], (0, 1), value=1.0)
+        number = nn.functional.pad(given[graph.by_target.order], (0, 1), value=1.0)
         return cls(table, number, beside, gather_beside(table, beside), encoder, given)
 
     def build(self) -> Tensor:
@@ -63,7 +61,7 @@ Edges = Tensor | EdgeTable | EdgeNumbers | None
 
 def has_few_numbers(encoder: nn.Module | None, given: Tensor, graph: Graph) -> bool:
     """Whether an encoder is a linear map of few numbers of each edge, and nobody asks for their gradient."""
-    if not isinstance(encoder, nn.Linear) or type(encoder) not in (nn.Linear, Linear, ScaledLinear):
+    if not isinstance(encoder, nn.Linear) or type(encoder) not in (nn.Linear, Linear):
         return False
     fits = given.shape == (graph.num_edges, encoder.in_features) and given.dtype == encoder.weight.dtype
     return fits and encoder.in_features <= MOST_NUMBERS and not given.requires_grad

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from dgn.encodings import Kinds
-from dgn.encodings.scaling import damped
 from dgn.graph.columns import as_columns
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.linear import Linear
@@ -42,43 +41,10 @@ class StructureEncoder(nn.Module):
             came = "none" if values is None else f"shape {list(values.shape)}"
             raise ValueError(
                 f"structure: expected {len(self.scale)} numbers of each node, got {came}; add as many as the network "
-                "was made for with dgn.transforms.AddReturnProbabilities(steps), AddRings(sizes) and AddCliques(sizes)"
+                "was made for with dgn.transforms.AddReturnProbabilities(steps) and AddRings(sizes)"
             )
         scaled: Tensor = self.linear(torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale))
         return scaled
-
-
-class ScaledLinear(Linear):
-    r"""A linear map of numbers that are brought to one scale first: :math:`W (s \odot v + o) + b`.
-
-    ``scale`` s and ``offset`` o are not trained (:class:`dgn.encodings.Affinities`).
-
-    Shapes:
-        ``scale`` and ``offset`` [F]; [E, F] to [E, channels].
-
-    >>> ScaledLinear(torch.ones(2), torch.zeros(2), 3)(torch.ones(4, 2)).shape
-    torch.Size([4, 3])
-    """
-
-    scale: Tensor
-    offset: Tensor
-
-    def __init__(self, scale: Tensor, offset: Tensor, channels: int) -> None:
-        super().__init__(len(scale), channels)
-        self.register_buffer("scale", scale.to(self.weight.dtype, copy=True))
-        self.register_buffer("offset", offset.to(self.weight.dtype, copy=True))
-
-    def scaled(self, values: Tensor) -> Tensor:
-        """The numbers on one scale."""
-        if values.dim() != 2 or values.size(1) != self.in_features:
-            raise ValueError(
-                f"edge_attr: expected {self.in_features} numbers of each edge, got shape {list(values.shape)}; add as "
-                "many as the network was made for with dgn.transforms.AddAffinities(steps)"
-            )
-        return torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale)
-
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002, the name of the parent class
-        return super().forward(self.scaled(input))
 
 
 class KindEncoder(nn.Module):
@@ -130,23 +96,16 @@ class KindEncoder(nn.Module):
 def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:
     """The structural numbers of nodes and the features of edges in a PyG ``Data``.
 
-    ``structure`` and kinds as ``edge_attr`` are taken as they are. Otherwise numbers of nodes are ``random_walk``,
-    ``rings`` and log(1 + ``cliques``), in this order, and ``edge_attr`` with ``edge_rings`` becomes the nearest kind.
-    Affinities of edges, ``edge_walk``, stand behind other numbers in ``edge_attr``.
+    ``structure`` and kinds as ``edge_attr`` are taken as they are. Otherwise numbers of nodes are ``random_walk``
+    and ``rings``, in this order, and ``edge_attr`` with ``edge_rings`` becomes the nearest kind.
     """
     structure, edge_attr = getattr(data, "structure", None), getattr(data, "edge_attr", None)
-    readers = {"random_walk": Tensor.float, "rings": Tensor.float, "cliques": damped}
-    parts = {name: getattr(data, name, None) for name in readers}
-    given = [readers[name](part) for name, part in parts.items() if part is not None]
+    parts = [getattr(data, name, None) for name in ("random_walk", "rings")]
+    given = [part.float() for part in parts if part is not None]
     if structure is None and given:
         structure = torch.cat(given, dim=1)
     rings = getattr(data, "edge_rings", None)
     if isinstance(edge_encoder, KindEncoder) and rings is not None:
         columns = [] if edge_attr is None else [as_columns(edge_attr).long()]
         edge_attr = edge_encoder.kinds.number(torch.cat([*columns, rings.long()], dim=1))
-    walk = getattr(data, "edge_walk", None)
-    if isinstance(edge_encoder, ScaledLinear) and walk is not None:
-        numbers = walk[:, :0] if edge_attr is None else as_columns(edge_attr)
-        whole = numbers.size(1) == edge_encoder.in_features  # affinities are among them already
-        edge_attr = numbers if whole else torch.cat([numbers, walk], dim=1)
     return structure, edge_attr

@@ -33,8 +33,8 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     """All graphs as they are seen in one epoch of training; every graph draws for itself.
 
     Graphs are mirrored, parts of them hidden and their inputs shifted; then the field is taken in another basis of each
-    repeated eigenspace, reflected, rotated, distorted, and directions are left out, in this order. The same state of
-    the generator gives the same graphs, whatever the batches are.
+    repeated eigenspace, reflected, rotated and distorted, in this order. The same state of the generator gives the same
+    graphs, whatever the batches are.
     """
     nodes, heads = dict[str, Tensor](), None
     if settings.mirror:
@@ -74,9 +74,6 @@ def _change(field: Tensor, store: Store, settings: AugmentationSettings, generat
         field = torch.cat([torch.stack(turned, dim=1), field[:, 2:]], dim=1)
     if settings.distortion:
         field = distort(field, graph, settings.distortion, generator=generator)
-    if settings.drop:
-        draw = torch.rand(graph.num_graphs, field.size(1), generator=generator, device=field.device)
-        field = torch.where((draw < settings.drop)[graph.batch[graph.target]], 0, field)
     return field
 
 

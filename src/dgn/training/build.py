@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from dgn.data.benchmark import TASKS, Benchmark, load_benchmark
-from dgn.data.precompute.affinities import with_affinities
 from dgn.data.precompute.encodings import with_structure
-from dgn.encodings import Affinities, Structure
+from dgn.encodings import Structure
 from dgn.graph.checks import check_option
-from dgn.nn import DGN, Branches, CategoryEncoder, KindEncoder, Linear, ScaledLinear, StructureEncoder
+from dgn.nn import DGN, Branches, CategoryEncoder, KindEncoder, Linear, StructureEncoder
 from dgn.training.config import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
@@ -22,14 +21,13 @@ class Inputs:
 
     ``nodes`` and ``edges`` are the categories of each column, or the number of columns with numbers; ``edges`` is
     ``None`` without features. With ``structure`` there are structural numbers as well; where it has kinds of edges,
-    these take the place of ``edges``. With ``affinities`` these are the last of the numbers of ``edges``.
+    these take the place of ``edges``.
     """
 
     nodes: Columns
     edges: Columns | None
     targets: int
     structure: Structure | None = None
-    affinities: Affinities | None = None
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Inputs":
@@ -40,7 +38,6 @@ class Inputs:
             benchmark.edge_sizes or (None if edges is None else _width(edges)),
             benchmark.targets,
             benchmark.structure,
-            benchmark.affinities,
         )
 
 
@@ -48,7 +45,7 @@ def known_inputs(dataset: str) -> Inputs:
     """The inputs of a benchmark by its name, without opening it.
 
     >>> known_inputs("zinc")
-    Inputs(nodes=(28,), edges=(4,), targets=1, structure=None, affinities=None)
+    Inputs(nodes=(28,), edges=(4,), targets=1, structure=None)
     """
     check_option("data.dataset", dataset, (*TASKS, "own"))
     task, (nodes, edges) = TASKS[dataset], WIDTHS.get(dataset, (0, None))
@@ -62,18 +59,14 @@ def inputs_for(data: DataSettings) -> Inputs:
     torch.Size([18])
     """
     if data.dataset == "own":
-        own = with_structure(load_benchmark("own", data.path), data.random_walk, data.rings, data.cliques)
-        return Inputs.of(with_affinities(own, data.edge_walk))
+        return Inputs.of(with_structure(load_benchmark("own", data.path), data.random_walk, data.rings))
     known = known_inputs(data.dataset)
     if data.structural:
         numbers = isinstance(known.edges, int)
         edges = known.edges + len(data.rings) if isinstance(known.edges, int) else known.edges
         sizes = None if numbers else TASKS[data.dataset].edge_sizes or ()
-        blank = Structure.blank(data.random_walk, data.rings, sizes, data.cliques)
+        blank = Structure.blank(data.random_walk, data.rings, sizes)
         known = replace(known, edges=edges, structure=blank)
-    if data.edge_walk:
-        others = known.edges if isinstance(known.edges, int) else 0
-        known = replace(known, edges=others + data.edge_walk, affinities=Affinities.blank(data.edge_walk, others))
     return known
 
 
@@ -150,8 +143,6 @@ def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None
     kinds = None if inputs.structure is None else inputs.structure.kinds
     if kinds is not None:
         return KindEncoder(kinds, settings.edge_dim)
-    if inputs.affinities is not None:
-        return ScaledLinear(inputs.affinities.scale, inputs.affinities.offset, settings.edge_dim)
     return None if inputs.edges is None else _encoder(inputs.edges, settings.edge_dim)
 
 

@@ -23,22 +23,14 @@ class DataSettings:
         "add return probabilities of random walks of up to so many steps to the input", 0, least=0
     )
     rings: tuple[int, ...] = setting("add numbers of rings of these sizes to the input of nodes and edges", ())
-    cliques: tuple[int, ...] = setting("add numbers of cliques of these sizes to the input of nodes", ())
-    edge_walk: int = setting(
-        "add affinities by random walks of up to so many steps to the features of edges", 0, least=0
-    )
-    field: Literal["eigenvectors", "rings", "random_walk"] = setting(
-        "whose gradients are the directions; coordinates take the place of eigenvectors", "eigenvectors"
-    )
     train_fraction: float = setting("train on the first part of the training graphs", 1.0, above=0, most=1)
 
     def __post_init__(self) -> None:
         check_ranges(self, "data")
-        for name, sizes in (("rings", self.rings), ("cliques", self.cliques)):
-            if sizes and (len(set(sizes)) < len(sizes) or min(sizes) < 3):
-                raise ValueError(
-                    f"data.{name}: expected different numbers from 3, got {list(sizes)}; for example [3, 4, 5]"
-                )
+        if self.rings and (len(set(self.rings)) < len(self.rings) or min(self.rings) < 3):
+            raise ValueError(
+                f"data.rings: expected different numbers from 3, got {list(self.rings)}; for example [3, 4, 5]"
+            )
 
     @property
     def structural(self) -> bool:
@@ -47,7 +39,7 @@ class DataSettings:
         >>> DataSettings(dataset="zinc", rings=(6,)).structural
         True
         """
-        return bool(self.random_walk or self.rings or self.cliques)
+        return bool(self.random_walk or self.rings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +160,6 @@ class AugmentationSettings:
     reflection: bool = setting("flip the sign of each direction of each graph at random", False)
     rotation: float = setting("turn the first two directions by up to so many degrees", 0.0, least=0, most=180)
     distortion: float = setting("noise of so many mean absolute values of the field", 0.0, least=0)
-    drop: float = setting("share of directions that are left out, each of each graph at random", 0.0, least=0, most=1)
     resample: bool = setting("draw another basis of each repeated eigenspace", False)
     mirror: bool = setting("mirror each graph along its last coordinate with probability 1/2", False)
     hide: float = setting(

@@ -53,16 +53,7 @@ class Experiment:
                 "leave it out"
             )
         task = TASKS.get(self.data.dataset)
-        if self.data.edge_walk and (self.data.rings or (task is not None and task.edge_sizes is not None)):
-            came = "data.rings" if self.data.rings else f"the categories of {self.data.dataset}"
-            raise ValueError(
-                f"data.edge_walk: expected edges without features or with numbers, got {came}; leave one of both out"
-            )
-        if self.data.edge_walk and self.network.edge_dim is None:
-            raise ValueError(
-                "data.edge_walk: expected a network that reads edges, got no network.edge_dim; set it to 8, for example"
-            )
-        if task is not None and task.coordinates and self.data.field == "eigenvectors" and needed > COORDINATES:
+        if task is not None and task.coordinates and needed > COORDINATES:
             raise ValueError(
                 f"network: expected at most {COORDINATES} directions, the coordinates of {self.data.dataset}, got one "
                 f"that reads {needed}; leave out what names direction {needed}"

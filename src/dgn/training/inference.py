@@ -11,10 +11,8 @@ from torch import Tensor
 from dgn.data.benchmark import Benchmark, with_fraction
 from dgn.data.datasets.own import with_columns
 from dgn.data.packed import PackedGraphs
-from dgn.data.precompute.affinities import add_affinities
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import add_structure
-from dgn.data.precompute.structure_field import with_structure_field
 from dgn.graph.checks import check_option
 from dgn.graph.columns import as_columns
 from dgn.nn import DGN, Branches
@@ -109,7 +107,7 @@ def predict_graphs(trained: Trained, graphs: PackedGraphs | Iterable[Any], devic
     """What a network says of other graphs, packed or PyG's ``Data``, a row for each graph or node: [R, T].
 
     They have features as the graphs have that it was trained with, and a field where those came with one; eigenvectors,
-    structural numbers and affinities are added.
+    structural numbers are added.
     """
     packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
     if not len(packed):
@@ -128,10 +126,6 @@ def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
     graphs = with_columns(graphs)
     if known.structure is not None and "structure" not in graphs.nodes:
         graphs = add_structure(graphs, known.structure)
-    if known.affinities is not None:
-        graphs = add_affinities(graphs, known.affinities)
-    if wanted and data.field != "eigenvectors":
-        return with_structure_field(replace(known, graphs=graphs), data.field, wanted).graphs
     given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
     if given >= wanted:
         return graphs if given == wanted or known.coordinates else first_directions(graphs, wanted)

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 from dgn.data.benchmark import Benchmark, load_benchmark, with_directions, with_fraction
 from dgn.data.datasets.paths import default_root
-from dgn.data.precompute.affinities import with_affinities
 from dgn.data.precompute.encodings import with_structure
-from dgn.data.precompute.structure_field import with_structure_field
 from dgn.training.config import DataSettings
 from dgn.training.experiment import Experiment
 
@@ -23,13 +21,11 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     """
     data = experiment.data
     benchmark = load_benchmark(data.dataset, data.path, progress=progress)
-    if experiment.num_directions and data.field == "eigenvectors":
+    if experiment.num_directions:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_fraction(benchmark, data.train_fraction)
     kept = default_root() / "structure"
-    benchmark = with_structure(benchmark, data.random_walk, data.rings, data.cliques, kept)
-    benchmark = with_affinities(benchmark, data.edge_walk)
-    return with_structure_field(benchmark, data.field, experiment.num_directions)
+    return with_structure(benchmark, data.random_walk, data.rings, kept)
 
 
 def any_directions(data: DataSettings) -> DataSettings:

@@ -110,24 +110,11 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
 def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
     """The graphs have the structural numbers that the experiment asks for, and no others."""
     data, found = experiment.data, benchmark.structure
-    wanted = (data.random_walk, data.rings, data.cliques)
-    given = (0, (), ()) if found is None else (found.random_walk, found.rings, found.cliques)
-    if given != wanted:
+    given, rings = (0, ()) if found is None else (found.random_walk, found.rings)
+    if (given, rings) != (data.random_walk, data.rings):
         raise ValueError(
-            f"data: expected graphs with random_walk {wanted[0]}, rings {list(wanted[1])} and cliques "
-            f"{list(wanted[2])}, got {given[0]}, {list(given[1])} and {list(given[2])}; add them with "
-            "dgn.data.precompute.encodings.with_structure, or load with load_graphs"
-        )
-    steps = 0 if benchmark.affinities is None else benchmark.affinities.steps
-    if steps != data.edge_walk:
-        raise ValueError(
-            f"data.edge_walk: expected graphs with affinities of {data.edge_walk} steps, got {steps}; add them with "
-            "dgn.data.precompute.affinities.with_affinities, or load with load_graphs"
-        )
-    if experiment.data.field != benchmark.field:
-        raise ValueError(
-            f"data.field: expected graphs with directions from {experiment.data.field}, got some from "
-            f"{benchmark.field}; load them with load_graphs"
+            f"data: expected graphs with random_walk {data.random_walk} and rings {list(data.rings)}, got {given} and "
+            f"{list(rings)}; add them with dgn.data.precompute.encodings.with_structure, or load with load_graphs"
         )
 
 
@@ -139,13 +126,10 @@ def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
         "augmentation.hide": augmentation.hide > 0,
         "network.both_sides": experiment.network.both_sides,
     }
-    has_them = benchmark.coordinates and benchmark.field == "eigenvectors"
     for name, is_read in reads.items():
-        if is_read and not has_them:
+        if is_read and not benchmark.coordinates:
             remedy = ", or set augmentation.reflection" if name == "augmentation.mirror" else ""
-            raise ValueError(
-                f"{name}: expected graphs with coordinates, got directions from {benchmark.field}; leave it out{remedy}"
-            )
+            raise ValueError(f"{name}: expected graphs with coordinates, got some without; leave it out{remedy}")
     return any(reads.values())
 
 
@@ -178,7 +162,7 @@ def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
     if benchmark.coordinates:
         return graphs
     given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
-    if given < wanted and benchmark.field == "eigenvectors":
+    if given < wanted:
         graphs = with_directions(benchmark, wanted, experiment.data.normalization).graphs
     return graphs if given <= wanted else first_directions(graphs, wanted)
 

@@ -2,11 +2,9 @@
 
 from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections
-from dgn.transforms.structure import AddAffinities, AddCliques, AddReturnProbabilities, AddRings
+from dgn.transforms.structure import AddReturnProbabilities, AddRings
 
 __all__ = [
-    "AddAffinities",
-    "AddCliques",
     "AddCoordinates",
     "AddDirections",
     "AddReturnProbabilities",

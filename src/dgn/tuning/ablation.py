@@ -51,7 +51,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
 
 def without_structure(experiment: Experiment) -> Experiment:
     """The experiment without structural numbers; edges that have no other features have none."""
-    data = replace(experiment.data, random_walk=0, rings=(), cliques=(), edge_walk=0, field="eigenvectors")
+    data = replace(experiment.data, random_walk=0, rings=())
     bare = data != experiment.data and inputs_for(data).edges is None
     network = replace(experiment.network, edge_dim=None) if bare else experiment.network
     return replace(experiment, data=data, network=network)
@@ -71,7 +71,7 @@ def without_directions(experiment: Experiment) -> Experiment:
     blind = None if teachers is None else f"{teachers}-ablation/no-directions"
     return replace(
         experiment,
-        data=replace(experiment.data, directions=None, field="eigenvectors"),
+        data=replace(experiment.data, directions=None),
         network=replace(network, aggregators=names, positional=0),
         training=replace(experiment.training, teachers=blind),
         augmentation=AugmentationSettings(mirror=inputs.mirror, hide=inputs.hide, shift=inputs.shift),

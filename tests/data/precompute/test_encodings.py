@@ -9,7 +9,7 @@ import torch
 from dgn.data import PackedGraphs
 from dgn.data.benchmark import Benchmark, load_benchmark
 from dgn.data.precompute.encodings import structural_numbers, with_structure
-from dgn.encodings import clique_counts, return_probabilities, ring_counts
+from dgn.encodings import return_probabilities, ring_counts
 from dgn.testing import complete, cycle, path
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -28,31 +28,21 @@ def make(**changes: object) -> Benchmark:
 
 
 def test_nodes_get_all_numbers_side_by_side() -> None:
-    found = with_structure(make(), random_walk=3, rings=(3, 5), cliques=(4, 3)).graphs
+    found = with_structure(make(), random_walk=3, rings=(3, 5)).graphs
     whole = found.graph
     assert torch.equal(found.nodes["structure"][:, :3], return_probabilities(whole, 3))
-    assert torch.equal(found.nodes["structure"][:, 3:5], ring_counts(whole, (3, 5)).nodes.float())
-    assert torch.equal(found.nodes["structure"][:, 5:], clique_counts(whole, (4, 3)).nodes.float().log1p())
-    assert found.nodes["structure"][-1, 5:].expm1().round().tolist() == [1, 3]
-
-
-def test_edges_are_told_of_rings_alone() -> None:
-    rings, both, cliques = (with_structure(make(), 0, *sizes) for sizes in [((5,),), ((5,), (3,)), ((), (3,))])
-    assert torch.equal(both.graphs.edges["edge_attr"], rings.graphs.edges["edge_attr"])
-    assert torch.equal(cliques.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"])
-    assert cliques.structure is not None
-    assert cliques.structure.kinds is None
+    assert torch.equal(found.nodes["structure"][:, 3:], ring_counts(whole, (3, 5)).nodes.float())
 
 
 def test_chunks_of_graphs_give_what_all_of_them_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = structural_numbers(make().graphs, 3, (3, 5), (3, 4))
+    whole = structural_numbers(make().graphs, 3, (3, 5))
     monkeypatch.setattr("dgn.data.precompute.chunks.cut", lambda _: [(0, 1), (1, 3), (3, 4)])
-    for one, other in zip(structural_numbers(make().graphs, 3, (3, 5), (3, 4)), whole, strict=True):
+    for one, other in zip(structural_numbers(make().graphs, 3, (3, 5)), whole, strict=True):
         assert torch.equal(one, other)
 
 
 def test_what_was_kept_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = [(3, (3, 5), (3,)), (3, (3,), (3,)), (0, (), (3, 4)), (2, (), (3,))]
+    asked = [(3, (3, 5)), (3, (3,)), (0, (3,)), (2, ())]
     found = [structural_numbers(make().graphs, *each) for each in asked]
     first = [structural_numbers(make().graphs, *each, tmp_path) for each in asked]
     assert len(list(tmp_path.iterdir())) == len(asked)
@@ -62,7 +52,7 @@ def test_what_was_kept_is_not_computed_again(tmp_path: Path, monkeypatch: pytest
             assert torch.equal(nodes, answers[0][0])
             assert edges is answers[0][1] is None or torch.equal(edges, answers[0][1])
     with pytest.raises(NameError):
-        structural_numbers(make().graphs, 4, (), (), tmp_path)
+        structural_numbers(make().graphs, 4, (), tmp_path)
 
 
 def test_no_graphs_have_no_numbers() -> None:

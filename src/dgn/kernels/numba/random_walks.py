@@ -9,10 +9,10 @@ ROOM = 256  # nodes for which there is room at first
 
 
 @compiled
-def follow(begin, end, pointer, neighbor, found, at_edges):
+def follow(begin, end, pointer, neighbor, found):
     """Walks of the nodes ``begin`` to ``end``; the edges of node i lead to ``neighbor[pointer[i]:pointer[i+1]]``.
 
-    Rows of ``found`` are nodes [N, T], or, with ``at_edges``, edges [E, T]: how much is at the other end.
+    Rows of ``found`` are nodes [N, T].
 
     Nodes get a place in the order in which a walk first reaches them, so that only these are looked at. Neighbours in
     number are mostly neighbours in the graph, whose walks reach the same nodes.
@@ -37,10 +37,7 @@ def follow(begin, end, pointer, neighbor, found, at_edges):
                 spread(p, reached[p], pointer, neighbor, place, here, there)
             here, there = there, here
             for lane in range(lanes):
-                if at_edges:
-                    look_around(start + lane, lane, t, pointer, neighbor, place, here, found)
-                else:
-                    found[start + lane, t] = here[lane, lane]
+                found[start + lane, t] = here[lane, lane]
         for p in range(count):
             place[reached[p]] = -1
             here[p], there[p] = 0.0, 0.0
@@ -78,13 +75,6 @@ def spread(p, node, pointer, neighbor, place, here, there):
 
 
 @compiled
-def look_around(node, lane, t, pointer, neighbor, place, here, found):
-    """How much of the walks of a node is at the other ends of its edges."""
-    for e in range(pointer[node], pointer[node + 1]):
-        found[e, t] = here[place[neighbor[e]], lane]
-
-
-@compiled
 def meet(begin, end, starts, pointer, neighbor, found):
     """Rows of the nodes ``starts[begin]`` to ``starts[end]``: all walks of a graph together, each half as long.
 
@@ -101,21 +91,6 @@ def meet(begin, end, starts, pointer, neighbor, found):
             if t + 1 < found.shape[1]:
                 back(first, nodes, t + 1, there, there, found)
             here, there = there, here
-
-
-@compiled
-def arrive(begin, end, starts, pointer, neighbor, found):
-    """The same for edges [E, T]: entry (i, j) of P^t for the edge of node i that leads to j."""
-    here, there = matrices(begin, end, starts)
-    for g in range(begin, end):
-        first, nodes = starts[g], starts[g + 1] - starts[g]
-        stand(nodes, here)
-        for t in range(found.shape[1]):
-            step(first, nodes, pointer, neighbor, here, there)
-            here, there = there, here
-            for i in range(nodes):
-                for e in range(pointer[first + i], pointer[first + i + 1]):
-                    found[e, t] = here[i, neighbor[e] - first]
 
 
 @compiled
