@@ -31,7 +31,7 @@ from typing import Any
 import yaml
 
 from dgn.training.experiment import Experiment, load_experiment
-from dgn.training.inference import load_trained, predict_part
+from dgn.training.inference import load_trained, predict_split
 from dgn.training.metrics import METRICS
 from dgn.training.run_folder import FinishedRun, finished_runs, write_text
 from dgn.training.scores import summarize
@@ -84,7 +84,7 @@ def most_errors(folder: Path, seeds: list[int], leave_out: int) -> float:
     for seed in seeds:
         trained = load_trained(folder / f"seed-{seed}", graphs)
         graphs = trained.benchmark  # the same for all seeds
-        said, truth = predict_part(trained, "val")
+        said, truth = predict_split(trained, "val")
         errors = (said - truth).abs().flatten()
         found.append(float(errors[~errors.isnan()].sort().values[:-leave_out].mean()))
     return fmean(found)

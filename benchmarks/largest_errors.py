@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from dgn.encodings import ring_counts
-from dgn.training.inference import load_trained, predict_part
+from dgn.training.inference import load_trained, predict_split
 from dgn.training.shared_data import SPLITS
 
 SIZES = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
@@ -26,7 +26,7 @@ def main() -> None:
     trained = load_trained(asked.folder, asked.data)
     if trained.benchmark.objective != "regression" or trained.benchmark.targets != 1:
         parser.error(f"expected a network for one number of each graph, got {trained.benchmark.objective}")
-    said, truth = (values.flatten() for values in predict_part(trained, asked.part))
+    said, truth = (values.flatten() for values in predict_split(trained, asked.part))
     errors, graphs = (said - truth).abs(), trained.benchmark.graphs
     numbers = (graphs.graphs["split"] == SPLITS.index(asked.part)).nonzero()[:, 0]
     print(f"{asked.part}: mean absolute error {errors.mean():.4f} over {len(errors)} graphs")

@@ -116,7 +116,7 @@ def summary(molecules: Molecules, found: dgn.Directions, seconds: float, errors:
     having = _counter(owner, molecules.count)
     repeated, gap = found.repeated(), found.gap
     bonded = ~torch.isnan(found.eigenvalues[:, 0])
-    undecided = having(bonded & ~found.sign_decided[:, 0])
+    undecided = having(bonded & ~found.sign_is_canonical[:, 0])
     return {
         "molecules": f"{molecules.count:,}",
         "components": f"{len(owner):,}",

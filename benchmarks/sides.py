@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from dgn.training.inference import load_trained, predict_part
+from dgn.training.inference import load_trained, predict_split
 from dgn.training.objectives import make_objective
 from dgn.training.run_folder import finished_runs
 
@@ -29,8 +29,8 @@ def main() -> None:
         if not experiment.network.both_sides:
             sys.exit(f"{asked.run}: expected a run with network.both_sides, got one without; name another")
         plain = replace(experiment, network=replace(experiment.network, both_sides=False))
-        both, truth = predict_part(trained, "val")
-        one, _ = predict_part(trained._replace(experiment=plain), "val")
+        both, truth = predict_split(trained, "val")
+        one, _ = predict_split(trained._replace(experiment=plain), "val")
         other = 2 * both - one
         scores = [objective.metric(said, truth) for said in (one, both)]
         losses = [float(torch.div(*objective.loss(said, truth, torch.ones(len(said))))) for said in (one, both)]

@@ -14,11 +14,11 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from dgn.training.build import build_network
-from dgn.training.cuda_graphs import Replay
+from dgn.training.cuda_graphs import GraphedStep
 from dgn.training.devices import make_fabric, matrix_precision
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.load import load_graphs
-from dgn.training.replica import Member
+from dgn.training.replica import Replica
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import own_stream, side_by_side
 
@@ -47,7 +47,7 @@ def main() -> None:
         print(f"| {count} | {1e3 * took:.3f} | {took / first:.2f} |")
 
 
-def trained(experiment: Experiment, seeds: int) -> list[Member]:
+def trained(experiment: Experiment, seeds: int) -> list[Replica]:
     """Members that have trained for an epoch, so that their steps are captured."""
     fabric = make_fabric("cuda", experiment.training.precision)
     benchmark = load_graphs(experiment)
@@ -56,13 +56,13 @@ def trained(experiment: Experiment, seeds: int) -> list[Member]:
     for seed in range(seeds):
         torch.manual_seed(seed)
         network = build_network(experiment.network, benchmark, material.delta)
-        members.append(Member(seed, network, experiment, material.objective, material.store, fabric))
+        members.append(Replica(seed, network, experiment, material.objective, material.store, fabric))
     side_by_side(members, [own_stream(fabric.device) for _ in members], material.training)
     torch.cuda.synchronize()
     return members
 
 
-def kernels(replay: Replay | None, top: int) -> None:
+def kernels(replay: GraphedStep | None, top: int) -> None:
     """What a step is made of."""
     assert replay is not None
     assert replay.graph is not None
@@ -84,7 +84,7 @@ def kernels(replay: Replay | None, top: int) -> None:
         print(f"| {sum(times):.1f} | {len(times)} | {name[:90]} |")
 
 
-def replayed(members: list[Member]) -> float:
+def replayed(members: list[Replica]) -> float:
     """Seconds of a step of each member, the best of a few rounds."""
     streams, best = [torch.cuda.Stream() for _ in members], float("inf")
     for _ in range(REPEATS):

@@ -12,7 +12,7 @@ from statistics import fmean
 
 import torch
 
-from dgn.training.inference import load_trained, predict_part
+from dgn.training.inference import load_trained, predict_split
 from dgn.training.objectives import make_objective
 from dgn.training.run_folder import finished_runs
 
@@ -23,7 +23,7 @@ def scores(folder: Path) -> list[float]:
     for seed in sorted(finished_runs(folder)):
         trained = load_trained(folder / f"seed-{seed}", known)
         known = trained.benchmark  # the same for all seeds
-        predicted = predict_part(trained, "val")
+        predicted = predict_split(trained, "val")
         said.append(predicted.said)
     if known is None:
         sys.exit(f"{folder}: expected a run with finished seeds, got none; name another")

@@ -12,13 +12,13 @@ from training_pyg import PyG, loader, order
 
 from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment
-from dgn.training.shared_data import Material
+from dgn.training.shared_data import SharedData
 
 
 def losses(
     experiment: Experiment,
     benchmark: Benchmark,
-    material: Material,
+    material: SharedData,
     device: torch.device,
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:

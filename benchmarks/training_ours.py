@@ -12,21 +12,23 @@ from dgn.data.benchmark import Benchmark
 from dgn.training.build import build_network
 from dgn.training.devices import make_fabric
 from dgn.training.experiment import Experiment
-from dgn.training.replica import Member
-from dgn.training.shared_data import Material
+from dgn.training.replica import Replica
+from dgn.training.shared_data import SharedData
 from dgn.training.trainer import side_by_side as train_side_by_side
 
 SEEDS = (41, 95, 12, 35)
 
 
-def member(seed: int, experiment: Experiment, benchmark: Benchmark, material: Material, device: torch.device) -> Member:
+def member(
+    seed: int, experiment: Experiment, benchmark: Benchmark, material: SharedData, device: torch.device
+) -> Replica:
     """A network in training as the loop makes it."""
     torch.manual_seed(seed)
     network = build_network(experiment.network, benchmark, material.delta)
-    return Member(seed, network, experiment, material.objective, material.store, make_fabric(device.type))
+    return Replica(seed, network, experiment, material.objective, material.store, make_fabric(device.type))
 
 
-def time_epochs(members: Sequence[Member], material: Material, epochs: int) -> tuple[int, float]:
+def time_epochs(members: Sequence[Replica], material: SharedData, epochs: int) -> tuple[int, float]:
     """Steps of an epoch, and median milliseconds until all members are through it, after one to warm up."""
     streams = [stream(one.device) for one in members]
     times, steps = [], -(-len(material.training) // members[0].settings.batch_size)
@@ -40,7 +42,7 @@ def time_epochs(members: Sequence[Member], material: Material, epochs: int) -> t
 
 
 def side_by_side(
-    experiment: Experiment, benchmark: Benchmark, material: Material, device: torch.device, epochs: int
+    experiment: Experiment, benchmark: Benchmark, material: SharedData, device: torch.device, epochs: int
 ) -> dict[str, Any]:
     """Four seeds together against one alone."""
     one, four = (

@@ -18,13 +18,13 @@ from training_ours import SEEDS, wait
 from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment
 from dgn.training.replica import cut
-from dgn.training.shared_data import Material
+from dgn.training.shared_data import SharedData
 
 WARM = 10  # steps before the clock of PyG starts
 SHARED_MEMORY = 2 << 30  # what worker processes need to hand over batches
 
 
-def order(material: Material, experiment: Experiment, steps: int) -> Tensor:
+def order(material: SharedData, experiment: Experiment, steps: int) -> Tensor:
     """The graphs of the first steps of shuffled epochs, full batches only: [steps, B]."""
     draw, batch_size, found = torch.Generator().manual_seed(SEEDS[0]), experiment.training.batch_size, []
     while sum(map(len, found)) < steps:
@@ -78,7 +78,7 @@ def loader(experiment: Experiment, benchmark: Benchmark, numbers: Tensor, worker
 def time_pyg(
     experiment: Experiment,
     benchmark: Benchmark,
-    material: Material,
+    material: SharedData,
     device: torch.device,
     arguments: argparse.Namespace,
     ours: float,

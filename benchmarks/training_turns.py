@@ -11,13 +11,13 @@ from training_pyg import PyG, loader, order
 
 from dgn.data.benchmark import Benchmark
 from dgn.training.experiment import Experiment
-from dgn.training.shared_data import Material
+from dgn.training.shared_data import SharedData
 
 STEPS = 8  # of a turn
 
 
 def in_turns(
-    experiment: Experiment, benchmark: Benchmark, material: Material, device: torch.device, turns: int
+    experiment: Experiment, benchmark: Benchmark, material: SharedData, device: torch.device, turns: int
 ) -> dict[str, Any]:
     """Milliseconds of a step of both on the same batches, by turns of some steps: the median, and the least."""
     ours = member(SEEDS[0], experiment, benchmark, material, device)

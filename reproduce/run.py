@@ -17,7 +17,7 @@ from dgn.cli.datasets import Datasets, is_finished, own_graphs
 from dgn.cli.display import as_time, make_console, print_table, say
 from dgn.cli.errors import say_error
 from dgn.cli.process_pool import output, workers
-from dgn.cli.run_seeds import STOPPED, draw_summary, hear_sigterm, read_seeds, run_seeds, say_conditions
+from dgn.cli.run_seeds import STOPPED, draw_summary, install_sigterm_handler, read_seeds, run_seeds, say_conditions
 
 if TYPE_CHECKING:
     from dgn.data.benchmark import Benchmark
@@ -63,7 +63,7 @@ def command_of(table: str) -> Callable[..., None]:
         from dgn.training.experiment import load_experiment
         from reproduce.cells import choose, table_datasets
 
-        hear_sigterm()
+        install_sigterm_handler()
         changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
         chosen = read_seeds(seeds)
         if chosen is not None:

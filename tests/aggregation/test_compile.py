@@ -125,7 +125,7 @@ def test_the_operator_is_registered_as_torch_asks(parts):
     messages = Messages(**{part: value.requires_grad_() for part, value in given.items()})
     edge, node = plan.compute_weights(field, graph)
     by_target, by_source = graph.by_target, graph.by_source
-    layout = (*by_target, by_source.pointer, graph.place)
+    layout = (*by_target, by_source.pointer, graph.target_to_source)
     codes, columns = list(plan.codes), list(plan.columns)
     arguments = (*messages, edge.requires_grad_(), node.requires_grad_(), *layout, codes, columns, True, True, "cpu")
     torch.library.opcheck(torch.ops.dgn.aggregate.default, arguments)

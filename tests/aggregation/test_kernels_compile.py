@@ -16,7 +16,7 @@ from triton.compiler import ASTSource
 from dgn.aggregation import make_plan
 from dgn.kernels.triton import aggregate_backward as gpu_backward
 from dgn.kernels.triton import aggregate_forward as gpu_forward
-from dgn.kernels.triton.segment_sum import sum_kinds, sum_segments
+from dgn.kernels.triton.segment_sum import sum_segments, sum_types
 
 NAMES = ["mean", "sum", "max", "min", "std", "var", "av1", "dx1", "dx1-signed", "dx2"]
 POINTERS = {
@@ -63,7 +63,7 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
 @pytest.mark.parametrize(("dtype", "acc", "dot"), [("fp32", tl.float32, True), ("fp64", tl.float64, False)])
 def test_sums_by_kind_count_beyond_32_bits(dtype: str, acc: Any, dot: bool) -> None:
     constants = {"ACC": acc, "HAS_PLACE": True, "HAS_LAST": True, "DOT": dot, "KINDS": 32, "BLOCK_N": 64, "BLOCK_C": 64}
-    code = compile_kernel(sum_kinds, dtype, constants)["ttir"]
+    code = compile_kernel(sum_types, dtype, constants)["ttir"]
     products = [line for line in code.splitlines() if "arith.muli" in line]
     assert len(products) > 3
     narrow = [line for line in products if "i64" not in line.split(" : ")[1]]

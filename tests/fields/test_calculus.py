@@ -1,4 +1,4 @@
-"""Products, gradient, divergence, norms and the directional derivative, against matrices."""
+"""ConvParts, gradient, divergence, norms and the directional derivative, against matrices."""
 
 import pytest
 import torch

@@ -146,7 +146,7 @@ def test_what_was_kept_in_inference_can_be_trained_with() -> None:
 def test_what_is_kept_has_no_gradient() -> None:
     graph, weight = as_graph(torch.tensor([[0, 1], [1, 0]])), torch.ones(1, requires_grad=True)
     with torch.no_grad():
-        assert not graph.once("twice", lambda: 2 * weight).requires_grad
+        assert not graph.cached("twice", lambda: 2 * weight).requires_grad
 
 
 def test_graphs_without_nodes_at_the_end_count() -> None:

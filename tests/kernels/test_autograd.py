@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dgn.kernels.autograd import differentiable_once
+from dgn.kernels.autograd import once_differentiable
 
 
 class Square(torch.autograd.Function):
@@ -13,7 +13,7 @@ class Square(torch.autograd.Function):
         return x * x
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
         return 2 * x * grad

@@ -9,7 +9,7 @@ import torch
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.fit import FitOptions, fit_table
 from dgn.molecules.rows import Molecules, TableData, read_molecules
-from dgn.molecules.split import Split, at_random, by_scaffold, lack, leave_untaught, split_molecules
+from dgn.molecules.split import Split, at_random, drop_unlearnable, lack, scaffold_split, split_molecules
 
 RINGS = [f"{'C' * n}c1ccccc1" for n in range(1, 9)] + [f"{'C' * n}C1CCCC1" for n in range(1, 3)]
 
@@ -20,7 +20,7 @@ def molecules(smiles: list[str], labels: bool = False) -> Molecules:
 
 
 def test_scaffolds_go_largest_first_and_stay_together() -> None:
-    assert by_scaffold(["b", "a", "a", "c", "a", "a", "a", "a", "a", "a"]).tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 0]
+    assert scaffold_split(["b", "a", "a", "c", "a", "a", "a", "a", "a", "a"]).tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 0]
     found = split_molecules(molecules([*RINGS, "C1CCC1C", "CCCC"]), "regression", "scaffold")
     assert found.part.tolist() == [0] * 8 + [1] * 2 + [0, 2]
     assert found.how == "scaffold"
@@ -101,11 +101,11 @@ def test_targets_without_training_values_are_left_out_and_said(
     split = Split(torch.tensor([0] * 15 + [1] * 2 + [2] * 3, dtype=torch.uint8), "column")
     with pytest.raises(ValueError, match=r"target 'B': expected .* among the molecules to train on"):
         fit_table(data, split, FitOptions(1, 1), tmp_path / "training")
-    kept, parts = leave_untaught(data, split)
+    kept, parts = drop_unlearnable(data, split)
     assert [target.name for target in kept.targets] == ["A"]
     assert kept.task == ("regression" if task == "regression" else "binary")
     assert kept.molecules.values.shape == (20 - len(left), 1)
     assert len(parts.part) == len(kept.molecules.graphs) == 20 - len(left)
     assert kept.notes[-1].endswith("in the training part, left out: B")
     assert [(problem.done, problem.lines) for problem in kept.problems] == [("left out", left)]
-    assert leave_untaught(kept, parts) == (kept, parts)
+    assert drop_unlearnable(kept, parts) == (kept, parts)

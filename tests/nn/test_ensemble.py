@@ -1,9 +1,9 @@
-"""Branches: each one learns as if it were alone, and what they say is averaged."""
+"""Ensemble: each one learns as if it were alone, and what they say is averaged."""
 
 import pytest
 import torch
 
-from dgn.nn import DGN, Branches
+from dgn.nn import DGN, Ensemble
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 BATCH = torch.zeros(3, dtype=torch.long)
@@ -18,7 +18,7 @@ def test_what_they_say_is_their_mean():
     networks, x = make(), torch.randn(3, 2, dtype=torch.float64)
     said = torch.stack([network(x, EDGES, batch=BATCH) for network in networks])
     assert not torch.allclose(said[0], said[1])
-    torch.testing.assert_close(Branches(networks).eval()(x, EDGES, batch=BATCH), said.mean(dim=0))
+    torch.testing.assert_close(Ensemble(networks).eval()(x, EDGES, batch=BATCH), said.mean(dim=0))
 
 
 def test_every_branch_has_the_gradient_that_it_has_alone():
@@ -28,7 +28,7 @@ def test_every_branch_has_the_gradient_that_it_has_alone():
     for network in networks:
         loss = (network(x, EDGES, batch=BATCH) - target).square().mean()
         alone += torch.autograd.grad(loss, list(network.parameters()))
-    branches = Branches(networks)
+    branches = Ensemble(networks)
     said = branches(x, EDGES, batch=BATCH)
     assert said.shape == (3, 2)
     (said - target.repeat(3, 1)).square().mean().backward()
@@ -37,7 +37,7 @@ def test_every_branch_has_the_gradient_that_it_has_alone():
 
 
 def test_every_branch_is_reset():
-    branches = Branches(make())
+    branches = Ensemble(make())
     before = [network.head[0].weight.clone() for network in branches.each]
     branches.reset_parameters()
     after = [network.head[0].weight for network in branches.each]
@@ -46,11 +46,11 @@ def test_every_branch_is_reset():
 
 def test_it_is_asked_as_a_network_is():
     given = {"aggregators": ["mean"], "scalers": ["amplification"], "delta": 1.5, "num_layers": 1}
-    branches = Branches([DGN(2, 6, **given) for _ in range(2)])
+    branches = Ensemble([DGN(2, 6, **given) for _ in range(2)])
     assert branches.plan is branches.each[0].plan
     assert branches.delta == 1.5
 
 
 def test_no_networks_are_refused():
     with pytest.raises(ValueError, match="networks: expected at least one"):
-        Branches([])
+        Ensemble([])

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 import dgn
-from dgn.nn import DGNConv, DGNLayer, VirtualNode, read_out
+from dgn.nn import DGNConv, DGNLayer, VirtualNode, pool
 from dgn.testing import complete
 
 GRAPH = dgn.as_graph(*complete(6))
@@ -119,21 +119,21 @@ def naive_readout(readout, rows, potential):
 def test_readouts_combine_each_graph_and_give_0_for_none(readout):
     x = random(5, 3) - 2  # below 0: an empty maximum of 0 must not win
     expected = [naive_readout(readout, x[g == GRAPHS.batch], POTENTIAL[g == GRAPHS.batch]) for g in range(4)]
-    torch.testing.assert_close(read_out(readout, x, GRAPHS, POTENTIAL), torch.stack(expected))
+    torch.testing.assert_close(pool(readout, x, GRAPHS, POTENTIAL), torch.stack(expected))
 
 
 def test_the_directional_readout_is_blind_to_the_sign_of_the_potential():
     x = random(5, 3)
-    both = [read_out("directional", x, GRAPHS, sign * POTENTIAL) for sign in (1, -1)]
+    both = [pool("directional", x, GRAPHS, sign * POTENTIAL) for sign in (1, -1)]
     assert torch.equal(*both)
-    assert torch.equal(read_out("directional", x, GRAPHS, 0 * POTENTIAL)[:, :3], torch.zeros(4, 3))
+    assert torch.equal(pool("directional", x, GRAPHS, 0 * POTENTIAL)[:, :3], torch.zeros(4, 3))
 
 
 def test_the_readout_of_nodes_keeps_them():
     x = random(5, 3)
-    assert torch.equal(read_out("nodes", x, GRAPHS), x)
+    assert torch.equal(pool("nodes", x, GRAPHS), x)
 
 
 def test_the_directional_readout_needs_a_potential():
     with pytest.raises(ValueError, match=r"potential: expected \[N, K\].*AddDirections"):
-        read_out("directional", random(5, 3), GRAPHS)
+        pool("directional", random(5, 3), GRAPHS)

@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dgn.nn import linear as dense
-from dgn.nn.fused.wgrad_stream import aside, current_side
+from dgn.nn.fused.wgrad_stream import current_wgrad_stream, use_wgrad_stream
 from dgn.nn.linear import (
     PARTS,
     TALL,
@@ -15,9 +15,9 @@ from dgn.nn.linear import (
     _AddBias,
     _Multiply,
     add_bias,
+    grouped_matmul,
     multiply,
-    multiply_towers,
-    sum_of_products,
+    transposed_matmul,
 )
 
 DEVICES = [
@@ -59,7 +59,7 @@ def test_large_products_are_summed_in_few_parts(monkeypatch):
     product = dense._product
     monkeypatch.setattr(dense, "LARGE", 14)
     monkeypatch.setattr(dense, "_product", lambda a, b: [sizes.append(len(a)), product(a, b)][1])
-    torch.testing.assert_close(sum_of_products(a, b), a.T @ b)
+    torch.testing.assert_close(transposed_matmul(a, b), a.T @ b)
     assert sizes == [dense.FEW_PARTS, 1]
 
 
@@ -82,8 +82,8 @@ def test_towers_are_multiplied_where_they_lie(rows, towers, device):
     x, y = draw(rows, towers, 5, device=device).detach(), draw(rows, towers, 4, device=device).detach()
     matrices = draw(towers, 4, 5, device=device).detach()
     with Calls() as calls:
-        there, back = multiply_towers(x, matrices.transpose(1, 2)), multiply_towers(y, matrices)
-        products = sum_of_products(y, x)
+        there, back = grouped_matmul(x, matrices.transpose(1, 2)), grouped_matmul(y, matrices)
+        products = transposed_matmul(y, x)
     torch.testing.assert_close(there, torch.einsum("nti,toi->nto", x, matrices))
     torch.testing.assert_close(back, torch.einsum("nto,toi->nti", y, matrices))
     torch.testing.assert_close(products, torch.einsum("nto,nti->toi", y, x))
@@ -132,12 +132,12 @@ def test_the_layer_takes_any_number_of_dimensions(shape, monkeypatch):
 
 def test_a_side_is_noted_while_it_lasts():
     side = object()
-    with aside(side):
-        assert current_side() is side
-        with aside(None):
-            assert current_side() is None
-        assert current_side() is side
-    assert current_side() is None
+    with use_wgrad_stream(side):
+        assert current_wgrad_stream() is side
+        with use_wgrad_stream(None):
+            assert current_wgrad_stream() is None
+        assert current_wgrad_stream() is side
+    assert current_wgrad_stream() is None
 
 
 @pytest.mark.gpu
@@ -151,7 +151,7 @@ def test_gradients_beside_the_way_back_are_the_gradients(rows):
     for stream in (None, side):
         for _ in range(5):  # memory that was freed too early would be overwritten
             network.zero_grad()
-            with aside(stream):
+            with use_wgrad_stream(stream):
                 out = network(x)
             out.square().sum().backward()
             torch.cuda.current_stream().wait_stream(side)

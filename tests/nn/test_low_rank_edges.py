@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from dgn.graph import Layout, as_graph
-from dgn.graph.graph import prepared_graph
+from dgn.graph.graph import graph_from_layout
 from dgn.nn import DGN, DGNConv
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import EdgeNumbers, has_few_numbers
+from dgn.nn.low_rank_edges import LowRankEdgeFeatures, is_low_rank
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
@@ -32,11 +32,13 @@ def padded_graph():
     more = torch.arange(graph.num_edges, graph.num_edges + PADDING, dtype=torch.int32)
     pointer, order, neighbor = graph.by_target
     layout = Layout(pointer, torch.cat([order, more]), torch.cat([neighbor, 0 * more]))
-    known = {"source_pointer": graph.source_pointer, "place": torch.cat([graph.place, more])}
+    known = {"source_pointer": graph.source_pointer, "place": torch.cat([graph.target_to_source, more])}
     ends = torch.cat([edge_index, torch.zeros(2, PADDING).long()], dim=1).to(DEVICE)
     batch = torch.zeros(NODES).long().to(DEVICE)
     layout = Layout(*(part.to(DEVICE) for part in layout))
-    return prepared_graph(ends, batch, 1, by_target=layout, **{name: part.to(DEVICE) for name, part in known.items()})
+    return graph_from_layout(
+        ends, batch, 1, by_target=layout, **{name: part.to(DEVICE) for name, part in known.items()}
+    )
 
 
 def draw(*size, seed=0):
@@ -60,7 +62,7 @@ def run_layer(case, few):
     given = numbers_of(graph, count, torch.nan if few else 0.0)
     weights = conv.plan.compute_weights(draw(graph.num_edges, 1), padded_graph())
     x = draw(NODES, 10).requires_grad_()
-    edges = EdgeNumbers.of(encoder, given, graph) if few else encoder(given)
+    edges = LowRankEdgeFeatures.of(encoder, given, graph) if few else encoder(given)
     y = layer._fused(x, graph, weights, edges, None, None)
     y = layer._fused(y, graph, weights, edges, None, None)  # gradients of the encoder are gathered from both
     (y * draw(NODES, 10, seed=5)).sum().backward()
@@ -107,9 +109,9 @@ def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, monkeyp
     network._edges = lambda *given: kinds.append(honest(*given)) or kinds[-1]
     got = run_network(network, given, graph)
     network.zero_grad()
-    monkeypatch.setattr("dgn.nn.network.has_few_numbers", lambda *_: False)
+    monkeypatch.setattr("dgn.nn.network.is_low_rank", lambda *_: False)
     compare(got, run_network(network, given, graph), 1e-4)
-    assert [type(edges) for edges in kinds] == [EdgeNumbers, torch.Tensor]
+    assert [type(edges) for edges in kinds] == [LowRankEdgeFeatures, torch.Tensor]
 
 
 @pytest.mark.gpu
@@ -119,18 +121,18 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
         monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
     graph = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES)
     given = draw(graph.num_edges, 1)
-    assert isinstance(make_network()._edges(given, graph), EdgeNumbers)
-    assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(given, graph), EdgeNumbers)
+    assert isinstance(make_network()._edges(given, graph), LowRankEdgeFeatures)
+    assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(given, graph), LowRankEdgeFeatures)
     for changes in ({"batch_norm": False}, {"backend": "reference"}):
         assert isinstance(make_network(**changes)._edges(given, graph), torch.Tensor), changes
     assert isinstance(make_network().eval()._edges(given, graph), torch.Tensor)
     for asked in (given.clone().requires_grad_(), given.double()):
-        assert not has_few_numbers(Linear(1, 6), asked, graph)
+        assert not is_low_rank(Linear(1, 6), asked, graph)
     network, field = make_network(), draw(graph.num_edges, 1).requires_grad_()  # its gradient is asked for
     network(draw(NODES, 3), graph, field, given).sum().backward()
     found = {name: value.grad.clone() for name, value in network.edge_encoder.named_parameters()}
     network.zero_grad()
-    monkeypatch.setattr("dgn.nn.network.has_few_numbers", lambda *_: False)
+    monkeypatch.setattr("dgn.nn.network.is_low_rank", lambda *_: False)
     network(draw(NODES, 3), graph, field, given).sum().backward()
     compare(found, {name: value.grad for name, value in network.edge_encoder.named_parameters()})
 
@@ -147,16 +149,16 @@ class Doubled(nn.Linear):
 
 def test_only_a_plain_linear_map_of_few_numbers_is_kept():
     graph = as_graph(torch.tensor([[0, 1], [1, 0]]))
-    assert has_few_numbers(nn.Linear(4, 3), torch.ones(2, 4), graph)
-    assert has_few_numbers(Linear(1, 3, bias=False), torch.ones(2, 1), graph)
-    assert not has_few_numbers(Doubled(1, 3), torch.ones(2, 1), graph)
-    assert not has_few_numbers(nn.Sequential(nn.Linear(1, 3)), torch.ones(2, 1), graph)
-    assert not has_few_numbers(nn.Linear(5, 3), torch.ones(2, 5), graph)
-    assert not has_few_numbers(nn.Linear(1, 3), torch.ones(3, 1), graph)
+    assert is_low_rank(nn.Linear(4, 3), torch.ones(2, 4), graph)
+    assert is_low_rank(Linear(1, 3, bias=False), torch.ones(2, 1), graph)
+    assert not is_low_rank(Doubled(1, 3), torch.ones(2, 1), graph)
+    assert not is_low_rank(nn.Sequential(nn.Linear(1, 3)), torch.ones(2, 1), graph)
+    assert not is_low_rank(nn.Linear(5, 3), torch.ones(2, 5), graph)
+    assert not is_low_rank(nn.Linear(1, 3), torch.ones(3, 1), graph)
 
 
 def test_a_layer_that_cannot_read_numbers_builds_the_features():
     graph, encoder, x = as_graph(torch.tensor([[0, 1, 2], [1, 2, 0]])), Linear(2, 3), torch.randn(3, 4)
     given, layer = torch.randn(3, 2), DGNLayer(DGNConv(4, 4, ["mean", "max"], message="complex", edge_dim=3)).eval()
-    found = layer(x, graph, edge_attr=EdgeNumbers.of(encoder, given, graph))
+    found = layer(x, graph, edge_attr=LowRankEdgeFeatures.of(encoder, given, graph))
     assert torch.equal(found, layer(x, graph, edge_attr=encoder(given)))

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from dgn.encodings import Kinds
-from dgn.nn import DGN, CategoryEncoder, KindEncoder, StructureEncoder
+from dgn.encodings import EdgeTypes
+from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, StructuralEncoder
 from dgn.testing import complete, cycle, path
-from dgn.transforms import AddReturnProbabilities, AddRings
+from dgn.transforms import AddRandomWalkPE, AddRings
 
 SEEN = torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 2], [1, 0, 0]])
 
@@ -18,21 +18,22 @@ def graphs() -> list[Data]:
     for edge_index, num_nodes in (cycle(5), path(3), complete(4)):
         bond = torch.arange(edge_index.size(1)) % 2
         data = Data(x=torch.arange(num_nodes) % 3, edge_index=edge_index, edge_attr=bond, num_nodes=num_nodes)
-        made.append(AddRings([3, 5])(AddReturnProbabilities(4)(data)))
+        made.append(AddRings([3, 5])(AddRandomWalkPE(4)(data)))
     return made
 
 
 def network() -> DGN:
     torch.manual_seed(0)
-    kinds = Kinds.find(torch.tensor([[0, 0, 1], [1, 0, 1], [0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0]]), (2,))
+    kinds = EdgeTypes.find(torch.tensor([[0, 0, 1], [1, 0, 1], [0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0]]), (2,))
     return DGN(
         CategoryEncoder((3,), 8), 8, num_layers=2, aggregators=("mean", "max"), message="complex",
-        edge_encoder=KindEncoder(kinds, 4), edge_dim=4, structure=StructureEncoder(torch.ones(6), torch.zeros(6), 8),
+        edge_encoder=EdgeTypeEncoder(kinds, 4), edge_dim=4,
+        structure=StructuralEncoder(torch.ones(6), torch.zeros(6), 8),
     )  # fmt: skip
 
 
 def test_numbers_are_scaled_and_mapped() -> None:
-    encoder = StructureEncoder(torch.tensor([2.0, 1.0]), torch.tensor([-1.0, 0.0]), 3)
+    encoder = StructuralEncoder(torch.tensor([2.0, 1.0]), torch.tensor([-1.0, 0.0]), 3)
     torch.testing.assert_close(
         encoder(torch.tensor([[1.0, 5.0]])), torch.tensor([[1.0, 5.0]]) @ encoder.linear.weight.T
     )
@@ -40,7 +41,7 @@ def test_numbers_are_scaled_and_mapped() -> None:
 
 
 def test_a_kind_is_the_sum_of_what_it_is_made_of() -> None:
-    encoder = KindEncoder(Kinds.find(SEEN, (2,)), 5)
+    encoder = EdgeTypeEncoder(EdgeTypes.find(SEEN, (2,)), 5)
     category, rings = encoder.weight.split([2, 2])
     expected = torch.stack([category[0] + rings[0], category[1], category[1] + 2 * rings[1]])
     torch.testing.assert_close(encoder(torch.arange(3)), expected)
@@ -51,8 +52,8 @@ def test_a_kind_is_the_sum_of_what_it_is_made_of() -> None:
 
 
 def test_kinds_are_kept_with_the_weights() -> None:
-    encoder = KindEncoder(Kinds.find(SEEN, (2,)), 5)
-    other = KindEncoder(Kinds(torch.zeros(3, 3, dtype=torch.long), (2,)), 5)
+    encoder = EdgeTypeEncoder(EdgeTypes.find(SEEN, (2,)), 5)
+    other = EdgeTypeEncoder(EdgeTypes(torch.zeros(3, 3, dtype=torch.long), (2,)), 5)
     other.load_state_dict(encoder.state_dict())
     assert torch.equal(other.kinds.attributes, encoder.kinds.attributes)
 
@@ -67,7 +68,7 @@ def test_kinds_and_numbers_made_before_give_the_same() -> None:
     net = network().eval()
     for data in graphs():
         attributes = torch.cat([data.edge_attr[:, None], data.edge_rings.long()], dim=1)
-        assert isinstance(net.edge_encoder, KindEncoder)
+        assert isinstance(net.edge_encoder, EdgeTypeEncoder)
         made = {
             "edge_attr": net.edge_encoder.kinds.number(attributes),
             "structure": torch.cat([data.random_walk, data.rings], dim=1),
@@ -97,7 +98,7 @@ def test_missing_numbers_are_named() -> None:
 
 
 def test_a_graph_without_edges_has_no_kinds() -> None:
-    kinds = Kinds.find(SEEN, (2, 2))
-    net = DGN(3, 8, edge_encoder=KindEncoder(kinds, 4), edge_dim=4, message="complex", aggregators=["mean"])
+    kinds = EdgeTypes.find(SEEN, (2, 2))
+    net = DGN(3, 8, edge_encoder=EdgeTypeEncoder(kinds, 4), edge_dim=4, message="complex", aggregators=["mean"])
     nothing = {"edge_index": torch.zeros(2, 0).long(), "edge_attr": torch.zeros(0, 2).long()}
     assert net.eval()(Data(x=torch.randn(1, 3), edge_rings=torch.zeros(0, 1).long(), **nothing)).shape == (1, 1)

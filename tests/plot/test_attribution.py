@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from dgn.data import add_directions
 from dgn.data.datasets.smiles import pack_smiles
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, Branches, CategoryEncoder, StructureEncoder
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, Ensemble, StructuralEncoder
 from dgn.plot.attribution import Attribution, attribute, average
 from dgn.plot.highlight import draw_attribution
 
@@ -46,7 +46,7 @@ def test_shares_add_up_to_the_difference_of_predictions(smiles: str, target: int
 
 
 def test_shares_of_branches_are_those_of_their_mean() -> None:
-    branches, data = Branches([network(), network(aggregators=["sum", "dx1"])]), molecule()
+    branches, data = Ensemble([network(), network(aggregators=["sum", "dx1"])]), molecule()
     shares, alone = attribute(branches, data, 1), [attribute(each, data, 1) for each in branches.each]
     torch.testing.assert_close(shares.nodes, (alone[0].nodes + alone[1].nodes) / 2)
     assert shares.prediction == pytest.approx(branches.eval()(data)[0, 1].item(), abs=1e-5)
@@ -55,7 +55,7 @@ def test_shares_of_branches_are_those_of_their_mean() -> None:
 def test_structural_numbers_are_features_of_nodes() -> None:
     data = molecule()
     data.structure = torch.rand(data.num_nodes, 3)
-    net = network(structure=StructureEncoder(torch.ones(3), torch.zeros(3), 12))
+    net = network(structure=StructuralEncoder(torch.ones(3), torch.zeros(3), 12))
     shares = attribute(net, data, steps=512)
     assert shares.prediction == pytest.approx(net.eval()(data)[0, 0].item(), abs=1e-5)
     assert abs(shares.rest) < 5e-3 * float(shares.nodes.abs().sum() + shares.edges.abs().sum())

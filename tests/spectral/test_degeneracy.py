@@ -123,7 +123,7 @@ def test_resampling_gives_another_orthonormal_basis_of_the_same_eigenspace(
         assert (ours - theirs).abs().amax(dim=0).min() > 1e-3
     for field in ("eigenvalues", "gap", "component"):
         assert getattr(other, field) is getattr(d, field)
-    assert not other.sign_decided.any()
+    assert not other.sign_is_canonical.any()
 
 
 def test_resampling_leaves_simple_vectors_and_other_components_alone(build: Callable[[str], Graph]) -> None:
@@ -133,7 +133,7 @@ def test_resampling_leaves_simple_vectors_and_other_components_alone(build: Call
     assert touched.any()
     assert torch.equal(other.potential[~touched], d.potential[~touched])
     assert not torch.isclose(other.potential[touched], d.potential[touched]).all()
-    assert torch.equal(other.sign_decided, d.sign_decided & ~d.repeated())
+    assert torch.equal(other.sign_is_canonical, d.sign_is_canonical & ~d.repeated())
 
 
 def test_resampling_is_reproducible_from_its_generator(build: Callable[[str], Graph]) -> None:

@@ -11,7 +11,7 @@ import torch
 import dgn
 from dgn import Directions, Graph
 from dgn.spectral.solvers import select
-from dgn.spectral.solvers.shift_invert import solve_sparse
+from dgn.spectral.solvers.shift_invert import solve_shift_invert
 from dgn.testing import assert_same_eigenspace
 
 every_normalization = pytest.mark.parametrize("normalization", [None, "rw", "sym"])
@@ -33,8 +33,8 @@ SMALL = [
 @pytest.fixture
 def sparse_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """Counts the calls of the sparse solver."""
-    calls = Mock(side_effect=solve_sparse)
-    monkeypatch.setattr("dgn.spectral.solvers.components.solve_sparse", calls)
+    calls = Mock(side_effect=solve_shift_invert)
+    monkeypatch.setattr("dgn.spectral.solvers.components.solve_shift_invert", calls)
     return calls
 
 
@@ -54,8 +54,8 @@ def assert_agree(dense: Directions, sparse: Directions) -> None:
     torch.testing.assert_close(sparse.gap, dense.gap, atol=1e-9, rtol=0)
     torch.testing.assert_close(sparse.repeated(), dense.repeated())
     simple = ~dense.repeated()[0]
-    assert torch.equal(sparse.sign_decided[:, simple], dense.sign_decided[:, simple])
-    fixed = simple & dense.sign_decided[0]
+    assert torch.equal(sparse.sign_is_canonical[:, simple], dense.sign_is_canonical[:, simple])
+    fixed = simple & dense.sign_is_canonical[0]
     torch.testing.assert_close(sparse.potential[:, fixed], dense.potential[:, fixed], atol=1e-7, rtol=0)
     for column in torch.nonzero(simple & ~fixed).flatten().tolist():
         assert_same_eigenspace(sparse.potential[:, [column]], dense.potential[:, [column]], tolerance=1e-7)
@@ -112,7 +112,7 @@ def test_a_weak_edge_lets_no_constant_into_a_dense_vector(normalization: str | N
     degree = dgn.laplacian(name[edges], edge_weight=weight).to_dense().diagonal()
     trivial = {None: torch.ones_like(degree), "rw": degree, "sym": degree.sqrt()}[normalization]
     assert abs(float(trivial @ d.potential[:, 0]) / float(trivial.norm())) < 1e-13
-    assert not d.sign_decided.any()  # the two halves are alike
+    assert not d.sign_is_canonical.any()  # the two halves are alike
 
 
 SPECTRA: dict[tuple[str, str | None], list[float]] = {
@@ -220,7 +220,7 @@ def test_relabelling_a_large_graph_relabels_the_result(
     name = torch.randperm(500, generator=torch.Generator().manual_seed(0))
     before = dgn.directions(graph, k=3, normalization=normalization)
     after = dgn.directions(name[graph.edge_index], 500, 3, normalization)
-    assert before.sign_decided.all()
+    assert before.sign_is_canonical.all()
     assert not before.repeated(1e-3).any()
     torch.testing.assert_close(after.potential[name], before.potential, atol=1e-7, rtol=0)
 

@@ -94,9 +94,9 @@ def test_shapes_and_dtypes(graph: Graph) -> None:
     d = dgn.directions(graph, k=3)
     count = len(d.component.unique())
     assert (d.potential.shape, d.component.shape) == ((graph.num_nodes, 3), (graph.num_nodes,))
-    assert d.eigenvalues.shape == d.gap.shape == d.sign_decided.shape == (count, 3)
+    assert d.eigenvalues.shape == d.gap.shape == d.sign_is_canonical.shape == (count, 3)
     assert d.potential.dtype == d.eigenvalues.dtype == d.gap.dtype == torch.float64
-    assert (d.component.dtype, d.sign_decided.dtype) == (torch.int64, torch.bool)
+    assert (d.component.dtype, d.sign_is_canonical.dtype) == (torch.int64, torch.bool)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_without_edges_every_node_is_a_component_of_zeros(
     assert torch.equal(d.potential, torch.zeros(n, 2, dtype=torch.float64))
     assert d.component.tolist() == list(range(n))
     assert d.eigenvalues.isnan().all()
-    assert not d.sign_decided.any()
+    assert not d.sign_is_canonical.any()
 
 
 @every_normalization
@@ -161,7 +161,7 @@ def test_graphs_side_by_side_give_what_each_gives_alone(
     for field in ("potential", "eigenvalues", "gap"):
         expected = torch.cat([getattr(d, field) for d in alone])
         torch.testing.assert_close(getattr(together, field), expected, atol=1e-12, rtol=0, equal_nan=True)
-    assert torch.equal(together.sign_decided, torch.cat([d.sign_decided for d in alone]))
+    assert torch.equal(together.sign_is_canonical, torch.cat([d.sign_is_canonical for d in alone]))
     sizes = torch.tensor([len(d.component) for d in alone])
     assert torch.equal(together.component, torch.arange(len(names)).repeat_interleave(sizes))
 
@@ -181,8 +181,8 @@ def test_relabelling_nodes_relabels_the_result(
     torch.testing.assert_close(after.eigenvalues, before.eigenvalues, atol=1e-11, rtol=0, equal_nan=True)
     torch.testing.assert_close(after.gap, before.gap, atol=1e-9, rtol=0, equal_nan=True)
     simple = ~before.repeated(tolerance=1e-4)[0]
-    assert torch.equal(after.sign_decided[0, simple], before.sign_decided[0, simple])
-    fixed = simple & before.sign_decided[0]
+    assert torch.equal(after.sign_is_canonical[0, simple], before.sign_is_canonical[0, simple])
+    fixed = simple & before.sign_is_canonical[0]
     torch.testing.assert_close(after.potential[name][:, fixed], before.potential[:, fixed], atol=1e-8, rtol=0)
     free = simple & ~fixed
     torch.testing.assert_close(after.potential[name][:, free].abs(), before.potential[:, free].abs(), atol=1e-8, rtol=0)
@@ -286,7 +286,7 @@ def test_pyg_data_is_a_graph_with_its_weights(build: Callable[[str], Graph], pyg
 def test_a_larger_k_only_adds_columns(build: Callable[[str], Graph], k: int) -> None:
     graph = build("connected 18 8 + path 4")
     few, many = dgn.directions(graph, k=k), dgn.directions(graph, k=9)
-    for field in ("potential", "eigenvalues", "gap", "sign_decided"):
+    for field in ("potential", "eigenvalues", "gap", "sign_is_canonical"):
         assert torch.equal(getattr(few, field).nan_to_num(9.0), getattr(many, field)[:, :k].nan_to_num(9.0))
 
 

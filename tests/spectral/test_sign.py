@@ -87,7 +87,7 @@ def test_every_second_vector_of_a_path_has_no_sign(
     """The mirror of the path maps phi_k to (-1)^k phi_k."""
     d = dgn.directions(build(f"path {n}"), k=4, normalization=normalization)
     expected = [k % 2 == 0 and k < n for k in (1, 2, 3, 4)]
-    assert d.sign_decided[0].tolist() == expected
+    assert d.sign_is_canonical[0].tolist() == expected
 
 
 @pytest.mark.parametrize("graph", ["star 6", "tree 23 2", "connected 17 3", "connected 40 4"], indirect=True)
@@ -95,7 +95,7 @@ def test_the_sign_of_simple_vectors_of_lopsided_graphs_is_decided(graph: Graph) 
     d = dgn.directions(graph, k=6)
     simple = ~d.repeated() & ~d.eigenvalues.isnan()
     assert simple.any()
-    assert d.sign_decided[simple].all()
+    assert d.sign_is_canonical[simple].all()
 
 
 def test_undecided_means_that_a_symmetry_flips_the_vector() -> None:
@@ -113,7 +113,7 @@ def test_undecided_means_that_a_symmetry_flips_the_vector() -> None:
         for k in torch.nonzero(~d.repeated()[0]).flatten().tolist():
             v = d.potential[:, k]
             flipped = bool(((v[symmetries] + v).abs() < 1e-9).all(dim=1).any())
-            assert bool(d.sign_decided[0, k]) != flipped
+            assert bool(d.sign_is_canonical[0, k]) != flipped
             undecided += flipped
     assert undecided > 50
 
@@ -137,10 +137,10 @@ def test_what_rounding_can_turn_is_not_decided(coupling: float, normalization: s
         )
 
     first = solve(torch.arange(2 * half))
-    assert first.sign_decided[0].tolist() == [False, True, False]
+    assert first.sign_is_canonical[0].tolist() == [False, True, False]
     for seed in range(3 if copies > 1 else 10):
         order = torch.randperm(2 * half, generator=torch.Generator().manual_seed(seed))
         again = solve(order)
-        assert torch.equal(again.sign_decided, first.sign_decided)
+        assert torch.equal(again.sign_is_canonical, first.sign_is_canonical)
         agree = (again.potential[order] * first.potential[: 2 * half]).sum(dim=0) > 0
-        assert agree[first.sign_decided[0]].all()
+        assert agree[first.sign_is_canonical[0]].all()

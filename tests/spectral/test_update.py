@@ -33,7 +33,7 @@ def assert_same(ours: Directions, theirs: Directions) -> None:
     assert torch.equal(ours.component, theirs.component)
     torch.testing.assert_close(ours.eigenvalues, theirs.eigenvalues, rtol=1e-7, atol=0, equal_nan=True)
     torch.testing.assert_close(ours.gap, theirs.gap, rtol=0, atol=1e-3, equal_nan=True)
-    sure = (theirs.sign_decided & ~theirs.repeated(1e-3))[theirs.component]
+    sure = (theirs.sign_is_canonical & ~theirs.repeated(1e-3))[theirs.component]
     assert sure.any()
     scale = float(theirs.potential.abs().max())
     torch.testing.assert_close(ours.potential[sure], theirs.potential[sure], atol=1e-3 * scale, rtol=0)

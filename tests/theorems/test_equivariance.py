@@ -26,7 +26,7 @@ both_dtypes = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float64", 
 def unique_potential(graph, dtype):
     """Two directions, 0 where the graph does not decide on a vector or its sign."""
     found = dgn.directions(graph, k=2)
-    unique = found.sign_decided & ~found.repeated(1e-3)
+    unique = found.sign_is_canonical & ~found.repeated(1e-3)
     return (found.potential * unique[found.component]).to(dtype)
 
 
@@ -116,7 +116,7 @@ def test_directions_do_not_see_the_numbering_or_the_neighbours(normalization):
 
     def signed(graph):
         found = dgn.directions(graph, k=2, normalization=normalization)
-        return found.potential * (found.sign_decided & ~found.repeated(1e-3))[found.component]
+        return found.potential * (found.sign_is_canonical & ~found.repeated(1e-3))[found.component]
 
     for function in (absolute, signed):
         assert_permutation_equivariant(function, collection(), tolerance=1e-8)

@@ -9,8 +9,8 @@ from torch_geometric.data import Batch
 
 from dgn.aggregation import average_log_degree
 from dgn.data import PackedGraphs
-from dgn.data.loader.device_dataset import Store
-from dgn.data.loader.static_batch import Room
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.static_batch import BatchShape
 from dgn.data.precompute.directions import add_directions
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.config import NetworkSettings
@@ -116,10 +116,10 @@ def test_padded_batches_train_as_pyg_does(settings, name, targets):
 def our_losses(network, graphs, numbers, objective):
     names = {"nodes": ["x"], "edges": ["field", *(["edge_attr"] if network.edge_dim else [])], "graphs": []}
     names["nodes" if "y" in graphs.nodes else "graphs"] += ["y"]
-    store = Store(graphs, names, "cpu")
+    store = DeviceDataset(graphs, names, "cpu")
     store.weights = network.plan.compute_weights(store.edges.pop("field"), store.graph)
     need = store.needs(numbers)
-    batches = store.gather(numbers, Room(BATCH, need.nodes + 37, need.edges + 11))
+    batches = store.gather(numbers, BatchShape(BATCH, need.nodes + 37, need.edges + 11))
     adam = torch.optim.Adam(network.parameters(), 1e-3, weight_decay=1e-4, fused=True)
     losses = []
     for batch in batches:

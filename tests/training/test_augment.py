@@ -9,11 +9,11 @@ import torch
 
 from dgn.aggregation import make_plan
 from dgn.data.datasets.coordinates import add_coordinates
-from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.training.augment import augment, changes_field, is_active, mirrors_alone
 from dgn.training.config import AugmentationSettings
 from dgn.training.shared_data import prepare
-from dgn.training.tta import mirror_weights
+from dgn.training.tta import reflect_weights
 from tests.training.small import make_benchmark, make_experiment, molecules
 
 AS_IT_IS = SimpleNamespace(compute_weights=lambda field, *_: field)  # shows the field itself
@@ -24,7 +24,7 @@ EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample
 @pytest.fixture(scope="module")
 def store():
     names = {"nodes": ["gap", "component"], "edges": ["field"]}
-    return Store(molecules(), names, "cpu")
+    return DeviceDataset(molecules(), names, "cpu")
 
 
 def augmented(store, seed=0, plan=AS_IT_IS, **settings):
@@ -114,7 +114,7 @@ def test_the_generator_decides(store, settings):
 
 
 def test_rotation_needs_two_directions():
-    store = Store(molecules(), {"edges": ["field"]}, "cpu")
+    store = DeviceDataset(molecules(), {"edges": ["field"]}, "cpu")
     store.edges["field"] = store.edges["field"][:, :1]
     with pytest.raises(ValueError, match=r"augmentation.rotation: expected at least 2 directions to rotate, got 1"):
         augmented(store, rotation=10.0)
@@ -131,7 +131,7 @@ def test_no_augmentation_makes_a_direction_of_rounding(store):
 
 
 def test_coordinates_have_no_other_basis():
-    store = Store(molecules(), {"nodes": ["potential"], "edges": ["field"]}, "cpu")
+    store = DeviceDataset(molecules(), {"nodes": ["potential"], "edges": ["field"]}, "cpu")
     with pytest.raises(ValueError, match=r"augmentation.resample: expected eigenvectors that were computed"):
         augmented(store, resample=True)
 
@@ -140,7 +140,7 @@ def test_without_repeated_eigenvalues_there_is_nothing_to_mix():
     graphs = molecules().select(
         (~molecules().nodes["repeated"].any(dim=1)[molecules().node_pointer[:-1]]).nonzero()[:, 0]
     )
-    store = Store(graphs, {"nodes": ["gap", "component"], "edges": ["field"]}, "cpu")
+    store = DeviceDataset(graphs, {"nodes": ["gap", "component"], "edges": ["field"]}, "cpu")
     assert torch.equal(augmented(store, resample=True), store.edges["field"])
 
 
@@ -150,7 +150,7 @@ def pictures():
     graphs, draw = molecules(), torch.Generator().manual_seed(3)
     x = torch.rand(graphs.num_nodes, 3, generator=draw)
     graphs = add_coordinates(graphs.with_values(nodes={"x": x}), x[:, 1:])
-    store = Store(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
+    store = DeviceDataset(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
     store.deviation = x.std(dim=0, unbiased=False)
     return store
 
@@ -177,7 +177,7 @@ def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
 def test_weights_of_mirrored_graphs_that_were_computed_before_are_those_of_their_fields(pictures):
     plan, settings = make_plan(["fwd2", "dx2-signed", "dx1", "fwd1-2"]), AugmentationSettings(mirror=True)
     known = pictures.replaced(plan.compute_weights(pictures.edges["field"], pictures.graph))
-    known.mirrored = mirror_weights(plan, known)
+    known.mirrored = reflect_weights(plan, known)
     found, anew = (augment(plan, each, settings, torch.Generator().manual_seed(0)) for each in (known, pictures))
     assert torch.equal(found.weights.edge, anew.weights.edge)
     assert torch.equal(found.weights.self, anew.weights.self)
@@ -198,7 +198,7 @@ def test_inputs_that_are_no_coordinate_are_not_mirrored(pictures):
 
 def test_mirrored_twice_is_as_it_was(pictures):
     once = seen(pictures, mirror=True)
-    again = Store.replaced(once, once.weights)
+    again = DeviceDataset.replaced(once, once.weights)
     again.edges = {"field": once.weights}
     torch.testing.assert_close(seen(again, mirror=True).nodes["x"], pictures.nodes["x"])
 
@@ -249,7 +249,7 @@ def test_a_shift_is_as_large_as_training_graphs_vary():
 @pytest.mark.parametrize("name", ["shift", "hide"])
 def test_inputs_that_are_categories_are_not_changed(name):
     with pytest.raises(ValueError, match=rf"augmentation\.{name}: expected nodes with numbers as inputs"):
-        seen(Store(molecules(), {"nodes": ["x"]}, "cpu"), **{name: 0.1})
+        seen(DeviceDataset(molecules(), {"nodes": ["x"]}, "cpu"), **{name: 0.1})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from dgn.training.cuda_graphs import Replay, without_collection
+from dgn.training.cuda_graphs import GraphedStep, without_collection
 from tests.training.test_replica import needs_cuda
 
 
@@ -46,7 +46,7 @@ def test_no_garbage_is_collected_in_a_capture():
     gc.callbacks.append(notice)
     try:
         with torch.cuda.stream(torch.cuda.Stream()):
-            replay = Replay(step, words, capture=True)
+            replay = GraphedStep(step, words, capture=True)
             found.zero_()
             for _ in replay.steps(4):
                 pass

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dgn.training.devices import make_fabric, matrix_precision, store_device
+from dgn.training.devices import dataset_device, make_fabric, matrix_precision
 from dgn.training.errors import NoDeviceError, TrainingError
 from tests.training.small import molecules
 
@@ -54,5 +54,5 @@ def test_the_precision_of_products_is_given_back_after_an_error(precision, insid
 @pytest.mark.parametrize(("free", "place"), [(1 << 30, "cuda:0"), (1 << 10, "cpu")])
 def test_graphs_go_where_they_fit(free, place, monkeypatch):
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda _: (free, 1 << 34))
-    assert store_device(molecules(), torch.device("cuda:0")) == torch.device(place)
-    assert store_device(molecules(), torch.device("cpu")) == torch.device("cpu")
+    assert dataset_device(molecules(), torch.device("cuda:0")) == torch.device(place)
+    assert dataset_device(molecules(), torch.device("cpu")) == torch.device("cpu")

@@ -10,8 +10,8 @@ import torch
 
 from dgn.data.benchmark import with_fraction
 from dgn.data.precompute.encodings import with_structure
-from dgn.training.distillation import find_teachers, teach
-from dgn.training.inference import load_trained, predict_graphs, predict_part
+from dgn.training.distillation import find_teacher_runs, teach
+from dgn.training.inference import load_trained, predict_graphs, predict_split
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment
@@ -46,7 +46,7 @@ def test_a_lesson_is_the_label_in_part_and_the_mean_of_the_teachers(run):
     said = torch.stack(
         [
             predict_graphs(load_trained(folder, benchmark), graphs, "cpu").softmax(dim=1)
-            for folder in find_teachers(taught_by(run))
+            for folder in find_teacher_runs(taught_by(run))
         ]
     )
     assert (said[0] - said[1]).abs().max() > 1e-3
@@ -127,8 +127,8 @@ def test_teachers_may_be_branches_and_see_both_sides(tmp_path):
     benchmark = make_benchmark("classification", coordinates=True)
     train(make_experiment(network={"branches": 2, "both_sides": True}), benchmark, [1], tmp_path, "cpu")
     lessons = teach_small(make_experiment(training={"teachers": str(tmp_path), "teaching": 1.0}), benchmark)
-    (trained,) = (load_trained(folder, benchmark) for folder in find_teachers(taught_by(tmp_path)))
-    said = predict_part(trained, "train", "cpu").said.softmax(dim=1)
+    (trained,) = (load_trained(folder, benchmark) for folder in find_teacher_runs(taught_by(tmp_path)))
+    said = predict_split(trained, "train", "cpu").said.softmax(dim=1)
     torch.testing.assert_close(lessons.store.graphs["lessons"][:24], said)
 
 
@@ -167,14 +167,14 @@ def test_runs_are_found_beside_each_other(tmp_path, monkeypatch):
         (tmp_path / place / "seed-2").mkdir(parents=True)
         (tmp_path / place / "seed-2" / "model.safetensors").touch()
     for out in (None, "there/some/learner", "there/other"):
-        (found[out],) = find_teachers(experiment, None if out is None else Path(out))
+        (found[out],) = find_teacher_runs(experiment, None if out is None else Path(out))
     assert found[None] == found["there/other"] == Path("runs/some/teachers/seed-2")
     assert found["there/some/learner"] == Path("there/some/teachers/seed-2")
     shutil.rmtree("runs")
-    assert find_teachers(experiment) == [Path("some/teachers/seed-2")]
+    assert find_teacher_runs(experiment) == [Path("some/teachers/seed-2")]
 
 
 def test_teachers_are_trained_first():
     experiment = make_experiment(training={"teachers": "some/run"})
     with pytest.raises(FileNotFoundError, match=r"got none in runs/some/run nor in some/run; train it .* some/run, or"):
-        find_teachers(experiment)
+        find_teacher_runs(experiment)

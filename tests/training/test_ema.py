@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 from dgn.training.ema import Averaging
 from dgn.training.trainer import own_stream, train
 from tests.training.small import make_benchmark, make_experiment
-from tests.training.test_replica import epoch, make_member, needs_cuda
+from tests.training.test_replica import epoch, make_replica, needs_cuda
 
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_cuda])]
 
@@ -36,7 +36,7 @@ def test_weights_come_back_after_an_error():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_average_of_a_member_is_that_of_its_steps(device):
-    member, numbers = make_member(device=device, training={"averaging": 0.9})
+    member, numbers = make_replica(device=device, training={"averaging": 0.9})
     expected = {name: tensor.detach().clone() for name, tensor in member.network.named_parameters()}
     steps = 0
     with own_stream(member.device):
@@ -52,7 +52,7 @@ def test_the_average_of_a_member_is_that_of_its_steps(device):
 
 def test_a_member_with_the_past_of_another_has_its_average():
     given = {"training": {"averaging": 0.9}}
-    (member, numbers), (twin, _) = make_member(**given), make_member(seed=3, **given)
+    (member, numbers), (twin, _) = make_replica(**given), make_replica(seed=3, **given)
     epoch(member, numbers)
     twin.state.load(member.state.tensors())
     torch.testing.assert_close(member.state.scored(), twin.state.scored(), rtol=0, atol=0)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from dgn.aggregation import Weights
-from dgn.data.loader.device_dataset import Store
-from dgn.training.epoch_buffer import Feed
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.training.epoch_buffer import EpochBuffer
 from dgn.training.replica import cut
 from tests.training.small import molecules
 
@@ -28,7 +28,7 @@ class Elsewhere:
 
 @pytest.fixture
 def store():
-    store = Store(molecules(), {"nodes": ["x"], "edges": ["edge_attr", "field"]}, "cpu")
+    store = DeviceDataset(molecules(), {"nodes": ["x"], "edges": ["edge_attr", "field"]}, "cpu")
     draw = torch.Generator().manual_seed(1)
     store.weights = Weights(
         torch.randn(store.graph.num_edges, 2, generator=draw), torch.randn(store.graph.num_nodes, 2, generator=draw)
@@ -51,7 +51,7 @@ def test_parts_hold_what_the_whole_holds(store, rows, elsewhere, own):
     seen = store.replaced(Weights(store.weights.edge * 2, store.weights.self)) if own else store
     whole = seen.gather(NUMBERS, room)
     source = Elsewhere(seen) if elsewhere else store
-    feed = Feed(source, room, store.gather(NUMBERS[:1], room), rows, torch.device("cpu"))
+    feed = EpochBuffer(source, room, store.gather(NUMBERS[:1], room), rows, torch.device("cpu"))
     assert feed.words.shape == (rows, whole.words.size(1))
     # On the device itself only the store of an epoch is gathered from one by one; the rest is captured, on a GPU.
     given = source if elsewhere else seen.replaced(seen.weights)
@@ -62,7 +62,7 @@ def test_parts_hold_what_the_whole_holds(store, rows, elsewhere, own):
 
 def test_a_first_part_that_is_there_is_left_alone(store):
     room = store.needs(NUMBERS)
-    feed = Feed(store, room, store.gather(NUMBERS[:1], room), 3, torch.device("cpu"))
+    feed = EpochBuffer(store, room, store.gather(NUMBERS[:1], room), 3, torch.device("cpu"))
     feed.words.fill_(-7)
     found = fed(feed, 3, store.replaced(store.weights), first=True)
     assert (found[:3] == -7).all()
@@ -75,7 +75,9 @@ def test_what_fails_elsewhere_is_raised_here(store):
 
     source = Elsewhere(store)
     source.gather = fail
-    feed = Feed(source, store.needs(NUMBERS), store.gather(NUMBERS[:1], store.needs(NUMBERS)), 2, torch.device("cpu"))
+    feed = EpochBuffer(
+        source, store.needs(NUMBERS), store.gather(NUMBERS[:1], store.needs(NUMBERS)), 2, torch.device("cpu")
+    )
     with pytest.raises(MemoryError, match="too large"):
         fed(feed, 2, source)
 
@@ -86,11 +88,11 @@ def test_what_fails_elsewhere_is_raised_here(store):
 @pytest.mark.parametrize("place", ["cpu", "cuda"])
 def test_parts_on_a_gpu(store, rows, place):
     names = {"nodes": ["x"], "edges": ["edge_attr", "field"]}
-    source = Store(molecules(), names, place)
+    source = DeviceDataset(molecules(), names, place)
     source.weights = Weights(*(weight.to(place) for weight in store.weights))
     room = store.needs(NUMBERS)
     whole = source.gather(NUMBERS, room).words.cpu()  # roots differ in the last bit between devices
-    feed = Feed(source, room, source.gather(NUMBERS[:1], room), rows, torch.device("cuda"))
+    feed = EpochBuffer(source, room, source.gather(NUMBERS[:1], room), rows, torch.device("cuda"))
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
         for seen in (source, source.replaced(source.weights), source):

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from dgn.aggregation import average_log_degree
-from dgn.data.loader.device_dataset import Store
-from dgn.data.loader.static_batch import Room
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.static_batch import BatchShape
 from dgn.training.build import build_network
 from dgn.training.evaluate import Split, predict, target_of
 from dgn.training.objectives import make_objective
@@ -19,7 +19,7 @@ def stored(benchmark, network):
     where = "nodes" if "y" in benchmark.graphs.nodes else "graphs"
     names = {"nodes": ["x", "potential"], "edges": ["field", "edge_attr"], "graphs": []}
     names[where].append("y")
-    store = Store(benchmark.graphs, names, "cpu")
+    store = DeviceDataset(benchmark.graphs, names, "cpu")
     store.weights = network.plan.compute_weights(store.edges["field"], store.graph)
     return store
 
@@ -38,7 +38,7 @@ def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_
     store, numbers = stored(benchmark, network), torch.tensor([[5, 0, NONE, 9, 3, NONE]])
     exact = store.needs(numbers)
     found = []
-    for room in (exact, Room(6, exact.nodes + 5, exact.edges + 9)):
+    for room in (exact, BatchShape(6, exact.nodes + 5, exact.edges + 9)):
         network.load_state_dict({k: v.zero_() if "running" in k else v for k, v in network.state_dict().items()})
         network.zero_grad()
         (batch,) = store.gather(numbers, room)

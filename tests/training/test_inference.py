@@ -9,11 +9,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from dgn.data.datasets.own import own_benchmark
+from dgn.data.datasets.own import benchmark_from_graphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_structure
 from dgn.training.experiment import load_experiment
-from dgn.training.inference import load_trained, predict_graphs, predict_part
+from dgn.training.inference import load_trained, predict_graphs, predict_split
 from dgn.training.load import load_graphs
 from dgn.training.objectives import make_objective
 from dgn.training.shared_data import SPLITS
@@ -44,7 +44,7 @@ def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> No
     scored = make_objective(objective, benchmark.metric)
     split = benchmark.graphs.graphs["split"]
     for number, part in enumerate(SPLITS):
-        said, truth = predict_part(trained, part, "cpu")
+        said, truth = predict_split(trained, part, "cpu")
         place = benchmark.graphs.nodes if "y" in benchmark.graphs.nodes else benchmark.graphs.graphs
         rows = split == number if place is benchmark.graphs.graphs else split[benchmark.graphs.graph.batch] == number
         wanted = place["y"][rows]
@@ -74,7 +74,7 @@ def test_other_graphs_get_what_those_of_the_training_had(case: str, tmp_path: Pa
     benchmark = with_structure(benchmark, data.random_walk, data.rings)
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", benchmark)
-    said, truth = predict_part(trained, "test", "cpu")
+    said, truth = predict_split(trained, "test", "cpu")
     assert float((said - truth).abs().mean()) == pytest.approx(result.metrics["test"]["mae"], abs=1e-6)
     others = (raw.graphs["split"] == 2).nonzero()[:, 0].flip(0)
     bare = replace(raw.select(others), graphs={})
@@ -106,10 +106,10 @@ def test_graphs_whose_field_is_given_must_have_one(tmp_path: Path) -> None:
 def test_data_of_pyg_are_graphs_too(tmp_path: Path) -> None:
     ends = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     given = [Data(x=torch.rand(3), edge_index=ends, y=float(number)) for number in range(10)]
-    benchmark = own_benchmark(given, "regression")
+    benchmark = benchmark_from_graphs(given, "regression")
     train(make_experiment(data={"dataset": "own"}), benchmark, [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", benchmark)
-    said, _ = predict_part(trained, "train", "cpu")
+    said, _ = predict_split(trained, "train", "cpu")
     torch.testing.assert_close(predict_graphs(trained, given, "cpu")[benchmark.graphs.graphs["split"] == 0], said)
     with pytest.raises(ValueError, match="graph 0: expected one graph, got a Batch of 5"):
         predict_graphs(trained, DataLoader(given, batch_size=5), "cpu")
@@ -139,7 +139,7 @@ def test_kinds_of_edges_are_those_of_the_training(branches: int, tmp_path: Path)
 def test_a_part_of_the_training_graphs_is_scored_alone(tmp_path: Path) -> None:
     experiment, benchmark = make_experiment(data={"train_fraction": 0.5}), make_benchmark()
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
-    said, truth = predict_part(load_trained(tmp_path / "seed-0", benchmark), "train", "cpu")
+    said, truth = predict_split(load_trained(tmp_path / "seed-0", benchmark), "train", "cpu")
     assert len(said) == 12
     assert float((said - truth).abs().mean()) == pytest.approx(result.metrics["train"]["mae"], abs=1e-6)
 
@@ -148,7 +148,7 @@ def test_graphs_are_loaded_from_where_they_were(tmp_path: Path) -> None:
     experiment = load_experiment("digits/dx", ["training.epochs=1", "data.train_fraction=0.1"])
     (result,) = train(experiment, load_graphs(experiment), [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0")
-    said, truth = predict_part(trained, "val", "cpu")
+    said, truth = predict_split(trained, "val", "cpu")
     accuracy = float((said.argmax(dim=1) == truth.flatten()).float().mean())
     assert accuracy == pytest.approx(result.metrics["val"]["accuracy"], abs=1e-6)
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"data: expected a place, or a Benchmark .*, got PackedGraphs"):
         load_trained(tmp_path / "seed-0", make_benchmark().graphs)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="part: expected"):
-        predict_part(load_trained(tmp_path / "seed-0", make_benchmark()), "validation", "cpu")
+        predict_split(load_trained(tmp_path / "seed-0", make_benchmark()), "validation", "cpu")
     with pytest.raises(FileNotFoundError, match="zinc: expected one of"):
         load_trained(tmp_path / "seed-0", tmp_path)
 

@@ -7,8 +7,8 @@ import torch
 
 from dgn.training.build import build_network
 from dgn.training.devices import make_fabric
-from dgn.training.epoch_buffer import Feed
-from dgn.training.replica import Member, cut
+from dgn.training.epoch_buffer import EpochBuffer
+from dgn.training.replica import Replica, cut
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import side_by_side, train
 from tests.training.small import make_benchmark, make_experiment
@@ -17,7 +17,7 @@ AUGMENTED = {"augmentation": {"reflection": True, "distortion": 0.2}}
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
-def make_member(seed=0, objective="regression", device="cpu", **sections):
+def make_replica(seed=0, objective="regression", device="cpu", **sections):
     """A member and the numbers of its training graphs."""
     experiment, benchmark = make_experiment(**sections), make_benchmark(objective)
     fabric = make_fabric(device, experiment.training.precision)
@@ -25,7 +25,7 @@ def make_member(seed=0, objective="regression", device="cpu", **sections):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = build_network(experiment.network, benchmark, material.delta)
-    return Member(seed, network, experiment, material.objective, material.store, fabric), material.training
+    return Replica(seed, network, experiment, material.objective, material.store, fabric), material.training
 
 
 def epoch(member, numbers):
@@ -37,33 +37,33 @@ def epoch(member, numbers):
 
 
 def test_an_epoch_takes_every_graph_once_in_an_order_of_its_own():
-    member, numbers = make_member()
+    member, numbers = make_replica()
     draws = [member._draw(numbers, number).mine for number in range(3)]
     for mine in draws:
         assert mine.shape == (4, 7)
         assert sorted(mine.flatten().tolist()) == [-1] * 4 + numbers.tolist()
     assert not torch.equal(draws[0], draws[1])
-    assert torch.equal(draws[1], make_member()[0]._draw(numbers, 1).mine)
-    assert not torch.equal(draws[1], make_member(seed=1)[0]._draw(numbers, 1).mine)
+    assert torch.equal(draws[1], make_replica()[0]._draw(numbers, 1).mine)
+    assert not torch.equal(draws[1], make_replica(seed=1)[0]._draw(numbers, 1).mine)
 
 
 def test_weights_of_an_epoch_depend_on_seed_and_epoch_alone():
-    (member, numbers), (twin, _), (other, _) = (make_member(seed, **AUGMENTED) for seed in (0, 0, 1))
+    (member, numbers), (twin, _), (other, _) = (make_replica(seed, **AUGMENTED) for seed in (0, 0, 1))
     first = member._draw(numbers, 0).store.weights.edge
     again, second = (one._draw(numbers, epoch).store.weights.edge for one, epoch in ((twin, 5), (member, 1)))
     assert torch.equal(second, twin._draw(numbers, 1).store.weights.edge)
     for different in (again, second, other._draw(numbers, 0).store.weights.edge, member.store.weights.edge):
         assert not torch.equal(first, different)
-    plain, _ = make_member()
+    plain, _ = make_replica()
     assert plain._draw(numbers, 0).store is plain.store
 
 
 @pytest.mark.parametrize("sections", [{}, {"network": {"dropout": 0.5}, **AUGMENTED}], ids=["plain", "random"])
 def test_a_member_with_the_past_of_another_goes_on_like_it(sections):
-    member, numbers = make_member(**sections)
+    member, numbers = make_replica(**sections)
     epoch(member, numbers)
     past = {name: tensor.clone() for name, tensor in member.state.tensors().items()}
-    twin, _ = make_member(seed=0, **sections)
+    twin, _ = make_replica(seed=0, **sections)
     twin.network.load_state_dict({name: value * 0 for name, value in twin.network.state_dict().items()})
     twin.state.load(past)
     twin.schedule = member.schedule
@@ -73,7 +73,7 @@ def test_a_member_with_the_past_of_another_goes_on_like_it(sections):
 
 
 def test_going_back_to_the_start_forgets_all_steps():
-    member, numbers = make_member()
+    member, numbers = make_replica()
     start = member.state.tensors()
     assert not any(name.startswith("optimizer") for name in start)
     losses = [epoch(member, numbers) for _ in range(2)]
@@ -83,7 +83,7 @@ def test_going_back_to_the_start_forgets_all_steps():
 
 
 def test_the_training_loss_is_that_of_all_graphs():
-    member, numbers = make_member(training={"learning_rate": 1e-12, "min_learning_rate": 0.0})
+    member, numbers = make_replica(training={"learning_rate": 1e-12, "min_learning_rate": 0.0})
     member.network.eval()
     (batch,) = cut(numbers, len(numbers))
     whole = make_benchmark().graphs.select(batch)
@@ -96,8 +96,8 @@ def test_the_training_loss_is_that_of_all_graphs():
 
 def test_a_step_is_coupled_adam():
     settings = {"batch_size": 24, "weight_decay": 0.3, "learning_rate": 0.01}
-    member, numbers = make_member(training=settings)
-    twin, _ = make_member(training=settings)
+    member, numbers = make_replica(training=settings)
+    twin, _ = make_replica(training=settings)
     epoch(member, numbers)
     adam = torch.optim.Adam(twin.network.parameters(), 0.01, weight_decay=0.3)
     mine = twin._draw(numbers, 0).mine
@@ -112,7 +112,7 @@ def test_a_step_is_coupled_adam():
 
 def captured_or_not(monkeypatch, captures, store="cuda", **sections):
     """The history and the last weights of two seeds on a GPU."""
-    honest, found = Member.__init__, []
+    honest, found = Replica.__init__, []
 
     def init(self, *given):
         honest(self, *given)
@@ -121,8 +121,8 @@ def captured_or_not(monkeypatch, captures, store="cuda", **sections):
         found.append(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Member, "__init__", init)
-        patch.setattr("dgn.training.shared_data.store_device", lambda _, device: device if store == "cuda" else "cpu")
+        patch.setattr(Replica, "__init__", init)
+        patch.setattr("dgn.training.shared_data.dataset_device", lambda _, device: device if store == "cuda" else "cpu")
         objective = sections.pop("objective", "regression")
         benchmark = make_benchmark(objective, numbers=sections.pop("numbers", False))
         results = train(make_experiment(**sections), benchmark, [0, 1], device="cuda")
@@ -180,7 +180,7 @@ def test_small_parts_and_rooms_that_grow_change_nothing(sections, monkeypatch):
     torch.testing.assert_close(others, weights, rtol=1e-3, atol=1e-5)
     with monkeypatch.context() as patch:
         made = []
-        patch.setattr("dgn.training.replica.Feed", lambda *given: made.append(given) or Feed(*given))
+        patch.setattr("dgn.training.replica.EpochBuffer", lambda *given: made.append(given) or EpochBuffer(*given))
         patch.setattr(
             "dgn.data.loader.device_dataset.SPREAD", -9.0
         )  # no room to spare: larger epochs are captured again
@@ -203,7 +203,7 @@ def test_graphs_that_do_not_fit_the_device_give_the_same(monkeypatch):
 @pytest.mark.gpu
 @needs_cuda
 def test_dropout_draws_the_same_in_every_replay_of_an_epoch():
-    member, numbers = make_member(device="cuda", network={"dropout": 0.5})
+    member, numbers = make_replica(device="cuda", network={"dropout": 0.5})
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
         start = member.state.tensors()

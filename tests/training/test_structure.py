@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dgn.data.precompute.encodings import with_structure
-from dgn.nn import KindEncoder
+from dgn.nn import EdgeTypeEncoder
 from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
 from dgn.training.config import DataSettings, NetworkSettings
 from dgn.training.evaluate import predict
@@ -47,7 +47,7 @@ def test_the_number_of_kinds_costs_no_parameters() -> None:
     benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network=NETWORK)
     network = build_network(experiment.network, benchmark, 1.0)
-    assert isinstance(network.edge_encoder, KindEncoder)
+    assert isinstance(network.edge_encoder, EdgeTypeEncoder)
     bare = build_network(experiment.network, make_benchmark(), 1.0)
     added = (4 + 4) * experiment.network.hidden + 4 * 3
     assert count_parameters(network) == count_parameters(bare) + added

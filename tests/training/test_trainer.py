@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from dgn.training.checkpoint import load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError, NoDeviceError, OutOfMemoryError
-from dgn.training.replica import Member
+from dgn.training.replica import Replica
 from dgn.training.trainer import train
 from tests.training import small
 from tests.training.small import make_benchmark, make_experiment
@@ -311,14 +311,14 @@ def test_directions_that_are_not_there_are_computed_and_kept(tmp_path, monkeypat
 
 
 def test_a_seed_that_diverges_is_named_and_the_others_finish(tmp_path, monkeypatch):
-    honest = Member.train_epoch
+    honest = Replica.train_epoch
 
     def poisoned(self, numbers):
         if self.seed == 1 and self.schedule.epoch == 1:
             self.network.head[0].weight.data.fill_(torch.nan)
         return honest(self, numbers)
 
-    monkeypatch.setattr(Member, "train_epoch", poisoned)
+    monkeypatch.setattr(Replica, "train_epoch", poisoned)
     with pytest.raises(DivergedError, match=r"in epoch 2 of seed 1; lower training.learning_rate") as caught:
         train(make_experiment(), make_benchmark(), [0, 1, 2], tmp_path, "cpu", save_every=0)
     assert [result.seed for result in caught.value.results] == [0, 2]
@@ -364,7 +364,7 @@ def on_a_gpu():
     ids=["GPU", "CPU", "NumPy"],
 )
 def test_without_memory_the_checkpoint_stays(tmp_path, monkeypatch, fill, said):
-    honest, calls = Member._step, []
+    honest, calls = Replica._step, []
 
     def full(self, *given):
         calls.append(1)
@@ -372,7 +372,7 @@ def test_without_memory_the_checkpoint_stays(tmp_path, monkeypatch, fill, said):
             fill()
         honest(self, *given)
 
-    monkeypatch.setattr(Member, "_step", full)
+    monkeypatch.setattr(Replica, "_step", full)
     with pytest.raises(OutOfMemoryError, match=f"a step of 7 graphs and 1 seeds .*{said}.*; lower") as caught:
         train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu", save_every=0)
     assert str(tmp_path) in str(caught.value)

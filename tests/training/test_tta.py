@@ -8,7 +8,7 @@ import torch
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.ensemble_inference import ask
-from dgn.training.inference import load_trained, predict_graphs, predict_part
+from dgn.training.inference import load_trained, predict_graphs, predict_split
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment, molecules
@@ -88,7 +88,7 @@ def test_training_is_the_same_and_scores_are_of_both_sides(augmentation, tmp_pat
     assert [row["val_loss"] for row in one.history] != [row["val_loss"] for row in both.history]
     trained = load_trained(tmp_path / "True" / "seed-7", benchmark)
     for part in PARTS:
-        said, truth = predict_part(trained, part, "cpu")
+        said, truth = predict_split(trained, part, "cpu")
         right = float((said.argmax(dim=1) == truth).float().mean())
         assert right == pytest.approx(both.metrics[part]["accuracy"], abs=1e-6)
 

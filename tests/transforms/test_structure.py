@@ -6,20 +6,20 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
 from dgn.testing import complete, cycle, grid, path
-from dgn.transforms import AddReturnProbabilities, AddRings
+from dgn.transforms import AddRandomWalkPE, AddRings
 
 GRAPHS = [grid(2, 3), path(1), cycle(5), complete(4)]
 
 
 def make() -> list[Data]:
-    transform = Compose([AddReturnProbabilities(steps=3), AddRings(sizes=[3, 4, 5])])
+    transform = Compose([AddRandomWalkPE(steps=3), AddRings(sizes=[3, 4, 5])])
     return [transform(Data(edge_index=edge_index, num_nodes=num_nodes)) for edge_index, num_nodes in GRAPHS]
 
 
 def test_graphs_of_a_batch_are_as_alone() -> None:
     alone = Batch.from_data_list(make())
     together = Batch.from_data_list([Data(edge_index=edge_index, num_nodes=n) for edge_index, n in GRAPHS])
-    together = AddRings(sizes=[3, 4, 5])(AddReturnProbabilities(steps=3)(together))
+    together = AddRings(sizes=[3, 4, 5])(AddRandomWalkPE(steps=3)(together))
     for name in ("random_walk", "rings", "edge_rings"):
         assert torch.equal(alone[name], together[name])
 
@@ -33,8 +33,8 @@ def test_values() -> None:
 
 def test_arguments_are_checked_and_shown() -> None:
     assert repr(AddRings([3, 4])) == "AddRings(sizes=[3, 4])"
-    assert repr(AddReturnProbabilities()) == "AddReturnProbabilities(steps=16)"
+    assert repr(AddRandomWalkPE()) == "AddRandomWalkPE(steps=16)"
     with pytest.raises(ValueError, match="steps: expected 1 or more"):
-        AddReturnProbabilities(0)
+        AddRandomWalkPE(0)
     with pytest.raises(ValueError, match="sizes: expected different numbers"):
         AddRings([2])

@@ -8,7 +8,7 @@ import pytest
 
 from dgn.training.experiment import load_experiment
 from dgn.training.run import EpochReport
-from dgn.tuning.pruning import FEWEST, GivenUpError, Watch
+from dgn.tuning.pruning import FEWEST, TrialPruned, Watch
 
 
 def make(folder: Path, name: str = "digits/mean", epochs: int = 10, seeds: Any = "[41]") -> Watch:
@@ -31,7 +31,7 @@ def test_the_worse_half_is_given_up(tmp_path: Path, name: str, good: float, bad:
     others(tmp_path, [0.4, 0.5, 0.6, 0.7, 0.8])
     tell(make(tmp_path / "equal", name), 3, 0.6)
     tell(make(tmp_path / "good", name), 3, good)
-    with pytest.raises(GivenUpError, match=r"after 3 of 10 epochs: validation \w+ [\d.]+ there, where the median of 7"):
+    with pytest.raises(TrialPruned, match=r"after 3 of 10 epochs: validation \w+ [\d.]+ there, where the median of 7"):
         tell(make(tmp_path / "bad", name), 3, bad)
 
 
@@ -41,7 +41,7 @@ def test_only_the_same_share_of_epochs_counts(tmp_path: Path) -> None:
     for epoch in (1, 149, 150, 151, 299):
         tell(watch, epoch, 0.1)
     assert json.loads((tmp_path / "mine/checks.json").read_text()) == {"0.3": 0.1}
-    with pytest.raises(GivenUpError, match="after 300 of 500 epochs"):
+    with pytest.raises(TrialPruned, match="after 300 of 500 epochs"):
         tell(watch, 300, 0.1)
     assert json.loads((tmp_path / "mine/checks.json").read_text()) == {"0.3": 0.1, "0.6": 0.1}
 
@@ -60,7 +60,7 @@ def test_what_diverged_is_no_measure_for_others(tmp_path: Path) -> None:
 def test_the_mean_over_seeds_counts(tmp_path: Path) -> None:
     others(tmp_path, [0.5] * FEWEST)
     tell(make(tmp_path / "mine", seeds="[1, 2]"), 3, 0.1, 0.9)
-    with pytest.raises(GivenUpError, match=r"accuracy 45\.00 there"):
+    with pytest.raises(TrialPruned, match=r"accuracy 45\.00 there"):
         tell(make(tmp_path / "worse", seeds="[1, 2]"), 3, 0.1, 0.8)
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation.messages import Messages
-from dgn.kernels.aggregation import Call, Code, Saved
+from dgn.kernels.aggregation import Code, KernelArgs, SavedTensors
 
-FEW_KINDS = 32  # rows of a table that one kernel sums up
+FEW_TYPES = 32  # rows of a table that one kernel sums up
 LARGEST_ONE_HOT = 64  # rows of a table whose gradient is a matrix product
 
 
@@ -36,21 +36,23 @@ def run(
     order: Tensor,
     neighbor: Tensor,
     source_pointer: Tensor,
-    place: Tensor,
+    target_to_source: Tensor,
     codes: list[int],
     columns: list[int],
     has_self: bool,
     save: bool,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    call = Call(source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer, place,
-                codes, columns, has_self, save)  # fmt: skip
+    call = KernelArgs(
+        source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer,
+        target_to_source, codes, columns, has_self, save,
+    )  # fmt: skip
     return tuple(_kernel(backend).forward(call))
 
 
 @run.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
-    return Call(*arguments[:-1]).empty_outputs()
+    return KernelArgs(*arguments[:-1]).empty_outputs()
 
 
 @torch.library.custom_op("dgn::aggregate_backward", mutates_args=())
@@ -72,21 +74,23 @@ def run_backward(
     order: Tensor,
     neighbor: Tensor,
     source_pointer: Tensor,
-    place: Tensor,
+    target_to_source: Tensor,
     codes: list[int],
     columns: list[int],
     has_self: bool,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    call = Call(source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer, place,
-                codes, columns, has_self, True)  # fmt: skip
-    saved = Saved(out, at_max, at_min, sign, average)
+    call = KernelArgs(
+        source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer,
+        target_to_source, codes, columns, has_self, True,
+    )  # fmt: skip
+    saved = SavedTensors(out, at_max, at_min, sign, average)
     return _kernel(backend).backward(call, grad.contiguous(), saved)  # type: ignore[no-any-return]
 
 
 @run_backward.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
-    return Call._make((*arguments[6:-1], True, None, None)).empty_gradients()
+    return KernelArgs._make((*arguments[6:-1], True, None, None)).empty_gradients()
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -100,7 +104,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
         return (None,) * 17
     tensors = ctx.saved_tensors
     codes, columns, has_self, backend = ctx.rest
-    call = Call._make((*tensors[5:], codes, columns, has_self, True, None))
+    call = KernelArgs._make((*tensors[5:], codes, columns, has_self, True, None))
     edge, source, target, node = run_backward(grad, *tensors, codes, columns, has_self, backend)
     if has_self and call.node is None:  # the node stands for itself by its own parts
         source = source + node if call.source is not None else source
@@ -112,7 +116,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
         table_gradient(call, edge, backend) if wanted[2] else None,
         None,
         node if wanted[4] and has_self else None,
-        *_weight_gradients(call, grad, Saved(*tensors[:5]), wanted[5], wanted[6]),
+        *_weight_gradients(call, grad, SavedTensors(*tensors[:5]), wanted[5], wanted[6]),
         *(None,) * 10,
     )
 
@@ -120,18 +124,18 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
 torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setup_context)
 
 
-def table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
+def table_gradient(call: KernelArgs, edge_grad: Tensor, backend: str) -> Tensor:
     """Bring the gradients of messages to the rows of the table, without atomic additions."""
     assert call.table is not None
     if call.row is None and call.source is None:
         return edge_grad
-    place = call.order if call.source is None else call.place
-    if call.row is not None and edge_grad.is_cuda and call.table.size(0) <= FEW_KINDS:
-        from dgn.kernels.triton.segment_sum import sum_by_kind
+    place = call.order if call.source is None else call.target_to_source
+    if call.row is not None and edge_grad.is_cuda and call.table.size(0) <= FEW_TYPES:
+        from dgn.kernels.triton.segment_sum import sum_by_type
 
-        return sum_by_kind(edge_grad, call.row, call.table.size(0), place)
+        return sum_by_type(edge_grad, call.row, call.table.size(0), place)
     if call.row is not None and backend == "cpu" and call.table.size(0) <= LARGEST_ONE_HOT:
-        return _kernel(backend).sum_by_kind(edge_grad, call.row, call.table.size(0), place)  # type: ignore[no-any-return]
+        return _kernel(backend).sum_by_type(edge_grad, call.row, call.table.size(0), place)  # type: ignore[no-any-return]
     place = place.long()
     if call.row is None:
         return edge_grad[torch.empty_like(place).index_copy(0, call.order.long(), place)]
@@ -146,7 +150,7 @@ def table_gradient(call: Call, edge_grad: Tensor, backend: str) -> Tensor:
 
 
 def _weight_gradients(
-    call: Call, grad: Tensor, saved: Saved, of_edges: bool, of_nodes: bool
+    call: KernelArgs, grad: Tensor, saved: SavedTensors, of_edges: bool, of_nodes: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of the weights, for learned fields: on request, and through the messages as they are."""
     if call.weight.size(1) == 0 or not (of_edges or of_nodes):
@@ -160,6 +164,6 @@ def _weight_gradients(
     target = (torch.searchsorted(call.pointer, slots, right=True) - 1).clamp(max=call.num_nodes - 1)
     of_node = (along * parts.of_node()[:, None]).sum(dim=2).to(call.self_weight.dtype) if call.has_self else None
     messages = parts.gather(call.neighbor, target)
-    of_edge = torch.stack([(along[target, k] * messages).sum(dim=1) for k in range(along.size(1))], dim=1)
+    grad_edge = torch.stack([(along[target, k] * messages).sum(dim=1) for k in range(along.size(1))], dim=1)
     real = (slots < call.pointer[-1:])[:, None]  # padding stands behind all others
-    return torch.where(real, of_edge, 0).to(call.weight.dtype), of_node
+    return torch.where(real, grad_edge, 0).to(call.weight.dtype), of_node

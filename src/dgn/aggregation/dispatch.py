@@ -59,7 +59,7 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
         by_target.order,
         by_target.neighbor,
         graph.source_pointer,
-        graph.place,
+        graph.target_to_source,
         list(plan.codes),
         list(plan.columns),
         plan.has_self,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.graph import Graph, take_rows
+from dgn.graph import Graph, gather_rows
 
 
 class Messages(NamedTuple):
@@ -33,18 +33,18 @@ class Messages(NamedTuple):
         """All messages, in the order sorted by target: [E, C]. What the kernels avoid."""
         layout = graph.by_target
         row = layout.order if self.row is None else self.row
-        return self._replace(row=row).gather(layout.neighbor, take_rows(graph.target, layout.order))
+        return self._replace(row=row).gather(layout.neighbor, gather_rows(graph.target, layout.order))
 
     def gather(self, source: Tensor, target: Tensor) -> Tensor:
         """All messages between the given ends, whose rows of the table are ``row``: [E, C]."""
         parts = []
         if self.source is not None:
-            parts.append(take_rows(self.source, source))
+            parts.append(gather_rows(self.source, source))
         if self.target is not None:
-            parts.append(take_rows(self.target, target))
+            parts.append(gather_rows(self.target, target))
         if self.table is not None:
             assert self.row is not None
-            parts.append(take_rows(self.table, self.row))
+            parts.append(gather_rows(self.table, self.row))
         return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
 
     def of_node(self) -> Tensor:

@@ -7,21 +7,21 @@ from torch import Tensor
 
 from dgn.aggregation.messages import Messages
 from dgn.aggregation.plan import Plan, Weights
-from dgn.graph import Graph, take_rows
+from dgn.graph import Graph, gather_rows
 from dgn.kernels.aggregation import SMALLEST_VARIANCE, Code
 
 
 def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> Tensor:
     """Aggregate by building every message: ``[N, A, C]``. See :func:`dgn.aggregation.dispatch`."""
     m = messages.build(graph)
-    target = take_rows(graph.target, graph.by_target.order)
+    target = gather_rows(graph.target, graph.by_target.order)
     degree = graph.in_degree.clamp(min=1).to(m.dtype)[:, None]
     edge, node = weights.edge.to(m.dtype), weights.self.to(m.dtype)
     total = graph.sum_sorted
 
     def variance() -> Tensor:
         mean = total(m) / degree
-        return total((m - take_rows(mean, target)).square()) / degree
+        return total((m - gather_rows(mean, target)).square()) / degree
 
     def directional(column: int) -> Tensor:
         along = total(m * edge[:, column, None])

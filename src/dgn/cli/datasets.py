@@ -21,9 +21,9 @@ class Graphs:
         self.data: DataSettings | None = None
 
     def __call__(self, experiment: "Experiment") -> "Benchmark":
-        from dgn.training.load import any_directions, load_graphs
+        from dgn.training.load import ignore_direction_count, load_graphs
 
-        data = any_directions(experiment.data)
+        data = ignore_direction_count(experiment.data)
         if self.benchmark is None or data != self.data or self.directions < experiment.num_directions:
             self.benchmark = load_graphs(experiment, self.progress)
             self.directions, self.data = experiment.num_directions, data
@@ -37,9 +37,9 @@ class Prepared:
         self.known: set[tuple[DataSettings, int]] = set()
 
     def __call__(self, experiment: "Experiment") -> None:
-        from dgn.training.load import any_directions, load_graphs
+        from dgn.training.load import ignore_direction_count, load_graphs
 
-        asked = any_directions(experiment.data), experiment.num_directions
+        asked = ignore_direction_count(experiment.data), experiment.num_directions
         if asked not in self.known:
             load_graphs(experiment, progress=True)
             self.known.add(asked)
@@ -74,10 +74,10 @@ class Datasets:
 
     def widest(self, experiment: "Experiment") -> "Experiment":
         """The cell on the same graphs that reads the most directions: fewer are the first columns of more."""
-        from dgn.training.load import any_directions
+        from dgn.training.load import ignore_direction_count
 
-        wanted = any_directions(experiment.data)
-        alike = [each for each in self.experiments if any_directions(each.data) == wanted]
+        wanted = ignore_direction_count(experiment.data)
+        alike = [each for each in self.experiments if ignore_direction_count(each.data) == wanted]
         return max(alike, key=lambda each: each.num_directions)
 
     def lacks(self, experiment: "Experiment") -> bool:

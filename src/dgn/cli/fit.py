@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, make_console, print_table, say
-from dgn.cli.run_seeds import hear_sigterm, stopped
+from dgn.cli.run_seeds import install_sigterm_handler, stopped
 
 if TYPE_CHECKING:
     from dgn.molecules.fit import FitOptions, Fitted
@@ -70,7 +70,7 @@ def command(
     from dgn.molecules.folder import check_free, write_folder
     from dgn.molecules.table import open_table
 
-    hear_sigterm()
+    install_sigterm_handler()
     console, options = make_console(), FitOptions(members, epochs, seed, device, search)
     check_settings(task, test, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
@@ -122,12 +122,12 @@ def read_parts(
 ) -> "tuple[TableData, Split, str | None]":
     """The molecules of a table, their parts, and the column that says these, if one does."""
     from dgn.molecules.rows import read_table
-    from dgn.molecules.split import leave_untaught, split_molecules
+    from dgn.molecules.split import drop_unlearnable, split_molecules
 
     column, unused = split_column(table, split, "val" if test == 0 else "test")
     data = read_table(table, smiles, targets, task, column)
     parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
-    data, parts = leave_untaught(data, parts._replace(notes=(*unused, *parts.notes)))
+    data, parts = drop_unlearnable(data, parts._replace(notes=(*unused, *parts.notes)))
     return data, parts, column
 
 

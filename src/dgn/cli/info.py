@@ -7,7 +7,7 @@ import typer
 from dgn.cli.display import make_console, print_table, say
 
 if TYPE_CHECKING:
-    from dgn.nn import DGN, Branches
+    from dgn.nn import DGN, Ensemble
     from dgn.training.experiment import Experiment
     from dgn.training.tables import Table
 
@@ -106,7 +106,7 @@ def _layers(experiment: "Experiment") -> str:
     return ", ".join(parts)
 
 
-def _network(experiment: "Experiment") -> "DGN | Branches":
+def _network(experiment: "Experiment") -> "DGN | Ensemble":
     from dgn.training.build import build_for_inputs, inputs_for
 
     return build_for_inputs(experiment.network, inputs_for(experiment.data), UNKNOWN)

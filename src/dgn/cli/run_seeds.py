@@ -62,9 +62,9 @@ def run_seeds(
 
 
 def _say_teachers(console: Console, experiment: "Experiment", out: Path) -> None:
-    from dgn.training.distillation import find_teachers
+    from dgn.training.distillation import find_teacher_runs
 
-    found = find_teachers(experiment, out)
+    found = find_teacher_runs(experiment, out)
     say(console, f"taught by {', '.join(folder.name for folder in found)} of {found[0].parent}")
 
 
@@ -88,7 +88,7 @@ def say_resumed(
     say(console, f"{experiment.name} in {out}: {told}")
 
 
-def hear_sigterm() -> None:
+def install_sigterm_handler() -> None:
     """Let SIGTERM, with which a batch system asks to end, be the same to a training as Ctrl-C in a terminal."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 

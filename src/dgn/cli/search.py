@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import make_console, print_table, say
-from dgn.cli.run_seeds import hear_sigterm, read_seeds
+from dgn.cli.run_seeds import install_sigterm_handler, read_seeds
 from dgn.cli.search_runner import as_text, run_at_once, run_in_turn
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(
     from dgn.tuning.space import load_space, space_names
     from dgn.tuning.study import Search
 
-    hear_sigterm()
+    install_sigterm_handler()
     base = load_experiment(experiment, [*(change or ()), *([] if data is None else [f"data.path={data}"])])
     chosen = read_seeds(seeds) or [base.training.seeds[0]]
     where = out or Path("searches") / base.name

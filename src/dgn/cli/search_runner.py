@@ -125,7 +125,7 @@ def run_trial(
     """The validation score of a trial; nothing where training failed or, with ``prune``, it fell behind."""
     from dgn.training.errors import DivergedError, OutOfMemoryError
     from dgn.training.scores import summarize, unit
-    from dgn.tuning.pruning import GivenUpError, Watch
+    from dgn.tuning.pruning import TrialPruned, Watch
 
     seeds, watch = experiment.training.seeds, Watch(folder, experiment) if prune else None
     try:
@@ -134,7 +134,7 @@ def run_trial(
         raise
     except (DivergedError, OutOfMemoryError, ValueError) as problem:
         return Outcome(None, str(problem))
-    except GivenUpError as reason:
+    except TrialPruned as reason:
         return Outcome(None, str(reason), given_up=True)
     except Exception as problem:  # whatever it is, the other trials must not be lost
         say(console, traceback.format_exc())

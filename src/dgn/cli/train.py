@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dgn.cli.datasets import Graphs
 from dgn.cli.display import make_console, print_table, say
-from dgn.cli.run_seeds import hear_sigterm, read_seeds, report_seeds, run_seeds
+from dgn.cli.run_seeds import install_sigterm_handler, read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
     from dgn.training.experiment import Experiment
@@ -49,7 +49,7 @@ def command(
     """
     from dgn.training.experiment import load_experiment
 
-    hear_sigterm()
+    install_sigterm_handler()
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
     chosen = read_seeds(seeds)
     if chosen is not None:

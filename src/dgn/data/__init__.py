@@ -1,8 +1,8 @@
 """Collections of graphs: packed files, directions of whole datasets, benchmarks, batches on a device."""
 
 from dgn.data.benchmark import Benchmark, load_benchmark
-from dgn.data.datasets.own import own_benchmark
+from dgn.data.datasets.own import benchmark_from_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 
-__all__ = ["Benchmark", "PackedGraphs", "add_directions", "load_benchmark", "own_benchmark"]
+__all__ = ["Benchmark", "PackedGraphs", "add_directions", "benchmark_from_graphs", "load_benchmark"]

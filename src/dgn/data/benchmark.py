@@ -97,17 +97,17 @@ def load_benchmark(
     their own. Without it, what was made before is read from ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``), "pattern"
     is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and "molpcba"
     read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there; "own" has nothing but its
-    file (:func:`dgn.data.own_benchmark`). Superpixels are joined on ``device``, a GPU if there is one; all tensors are
-    on the CPU.
+    file (:func:`dgn.data.benchmark_from_graphs`). Superpixels are joined on ``device``, a GPU if there is one; all
+    tensors are on the CPU.
 
     >>> digits = load_benchmark("digits")
     >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
     ('classification', 10, torch.Size([115008, 1]))
     """
     if name == "own":
-        from dgn.data.datasets.own import load_own
+        from dgn.data.datasets.own import load_packed_benchmark
 
-        return load_own(path)
+        return load_packed_benchmark(path)
     check_option("benchmark", name, tuple(TASKS))
     task, root = TASKS[name], Path(root) if root is not None else default_root()
     found = None if path is None else find_source(Path(path), task.files)
@@ -219,7 +219,7 @@ def _check(benchmark: Benchmark) -> None:
     if benchmark.objective.endswith("classification") and targets["y"].is_floating_point():
         raise ValueError(
             f"{benchmark.name}: expected whole numbers as y, one for each class, got {targets['y'].dtype}; for graphs "
-            "of your own see dgn.data.own_benchmark"
+            "of your own see dgn.data.benchmark_from_graphs"
         )
     for name, sizes, table in (
         ("x", benchmark.node_sizes, graphs.nodes),

@@ -10,10 +10,10 @@ from dgn.data.datasets.smiles import parse_smiles
 SHARES = (0.8, 0.1, 0.1)
 
 
-def by_scaffold(scaffolds: Sequence[str], shares: Sequence[float] = SHARES) -> Tensor:
+def scaffold_split(scaffolds: Sequence[str], shares: Sequence[float] = SHARES) -> Tensor:
     """The largest groups of a scaffold first, into training while they fit, then validation, then test.
 
-    >>> by_scaffold(["a"] * 8 + ["b", "c"]).tolist()
+    >>> scaffold_split(["a"] * 8 + ["b", "c"]).tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
     """
     groups = sorted(group(scaffolds).values(), key=lambda rows: (-len(rows), rows[0]))

@@ -6,23 +6,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MOST_KINDS = 64  # up to which a layer is one function on a GPU (:mod:`dgn.nn.fused.select`)
+MOST_EDGE_TYPES = 64  # up to which a layer is one function on a GPU (:mod:`dgn.nn.fused.select`)
 MOST_COUNT = 7  # larger counts are taken for this one
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class EdgeTypes:
     """Combinations of categories and counts, numbered, the most frequent first.
 
     Edges that are alike share one row of a table, from which a network makes their features: a thousand times fewer
-    rows than edges. Kinds are found once, on the training graphs; an edge of another kind is then taken for the nearest
+    rows than edges. Types are found once, on the training graphs; an edge of another kind is then taken for the nearest
     one.
 
     Shapes:
         ``attributes`` [R, C + S] int64: the categories, of which there are ``len(sizes)``, then the counts.
 
     >>> seen = torch.tensor([[0, 1], [0, 1], [1, 0]])  # a bond's type, and its rings
-    >>> kinds = Kinds.find(seen, sizes=(3,))
+    >>> kinds = EdgeTypes.find(seen, sizes=(3,))
     >>> kinds.attributes.tolist(), kinds.number(torch.tensor([[1, 0], [0, 4], [2, 1]])).tolist()
     ([[0, 1], [1, 0]], [1, 0, 0])
     """
@@ -34,7 +34,7 @@ class Kinds:
         return len(self.attributes)
 
     @classmethod
-    def find(cls, attributes: Tensor, sizes: Sequence[int], most: int = MOST_KINDS) -> "Kinds":
+    def find(cls, attributes: Tensor, sizes: Sequence[int], most: int = MOST_EDGE_TYPES) -> "EdgeTypes":
         """The kinds among edges with ``attributes`` [E, C + S], at most the ``most`` frequent ones.
 
         ``sizes`` are the numbers of categories of the first columns, the others are counts. Among equally frequent
@@ -69,7 +69,7 @@ class Kinds:
         return nearest[edge]
 
     def features(self) -> Tensor:
-        """Kinds as numbers: 1 for each category that a kind has, 0 for the others, and its counts.
+        """Types as numbers: 1 for each category that a kind has, 0 for the others, and its counts.
 
         Shapes:
             returns [R, sum(sizes) + S] float32.
@@ -80,7 +80,7 @@ class Kinds:
         return torch.cat([*one, self.attributes[:, c:]], dim=1).float()
 
     @classmethod
-    def of_features(cls, features: Tensor, sizes: Sequence[int]) -> "Kinds":
+    def of_features(cls, features: Tensor, sizes: Sequence[int]) -> "EdgeTypes":
         """The reverse of :meth:`features`."""
         *blocks, counts = torch.split(features, [*sizes, features.size(1) - sum(sizes)], dim=1)
         columns = [block.argmax(dim=1, keepdim=True) for block in blocks]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dgn.encodings.edge_types import Kinds
+from dgn.encodings.edge_types import EdgeTypes
 
 LEAST_DEVIATION = 0.05  # numbers that vary less are not blown up, unless all vary less
 ROUNDING = 1e-3  # nor is what hardly varies at all
@@ -33,11 +33,11 @@ class Structure:
     rings: tuple[int, ...]
     scale: Tensor
     offset: Tensor
-    kinds: Kinds | None = None
+    kinds: EdgeTypes | None = None
 
     @classmethod
     def find(
-        cls, values: Tensor, random_walk: int, rings: Sequence[int] = (), kinds: Kinds | None = None
+        cls, values: Tensor, random_walk: int, rings: Sequence[int] = (), kinds: EdgeTypes | None = None
     ) -> "Structure":
         """From the numbers of the training nodes, [N, random_walk + len(rings)]."""
         scale = values.new_ones(values.size(1), dtype=torch.float64)
@@ -58,5 +58,5 @@ class Structure:
         width = random_walk + len(rings)
         kinds = None
         if rings and edge_sizes is not None:
-            kinds = Kinds(torch.zeros(1, len(edge_sizes) + len(rings), dtype=torch.long), tuple(edge_sizes))
+            kinds = EdgeTypes(torch.zeros(1, len(edge_sizes) + len(rings), dtype=torch.long), tuple(edge_sizes))
         return cls(random_walk, tuple(rings), torch.ones(width), torch.zeros(width), kinds)

@@ -1,5 +1,5 @@
 """Graphs: the checked input, its sorted layout and its connected components."""
 
-from dgn.graph.graph import Graph, Layout, as_graph, graph_of_nodes, prepared_graph, take_rows
+from dgn.graph.graph import Graph, Layout, as_graph, gather_rows, graph_from_layout, graph_of_nodes
 
-__all__ = ["Graph", "Layout", "as_graph", "graph_of_nodes", "prepared_graph", "take_rows"]
+__all__ = ["Graph", "Layout", "as_graph", "gather_rows", "graph_from_layout", "graph_of_nodes"]

@@ -49,17 +49,17 @@ class Graph:
     edge_index: Tensor
     num_nodes: int
     batch: Tensor | None = None
-    _known: dict[str, Any] = field(default_factory=dict, init=False)
+    _cache: dict[str, Any] = field(default_factory=dict, init=False)
 
-    def once(self, name: str, make: Callable[[], Any]) -> Any:
+    def cached(self, name: str, make: Callable[[], Any]) -> Any:
         """Make something on first use and keep it, except while tracing, when nothing can be kept."""
-        if name in self._known:
-            return self._known[name]
+        if name in self._cache:
+            return self._cache[name]
         if torch.compiler.is_compiling():
             return make()
         with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
-            self._known[name] = make()
-        return self._known[name]
+            self._cache[name] = make()
+        return self._cache[name]
 
     def __repr__(self) -> str:
         graphs = "" if self.batch is None else f", num_graphs={self.num_graphs}"
@@ -69,7 +69,7 @@ class Graph:
         """The same graph on another device; what was computed before is computed there anew."""
         batch = None if self.batch is None else self.batch.to(device)
         moved = Graph(self.edge_index.to(device), self.num_nodes, batch)
-        moved._known.update((name, known) for name, known in self._known.items() if name == "num_graphs")
+        moved._cache.update((name, known) for name, known in self._cache.items() if name == "num_graphs")
         return moved
 
     @property
@@ -89,36 +89,36 @@ class Graph:
         batch = self.batch
         if batch is None:
             return 1
-        count: int = self.once("num_graphs", lambda: int(batch.max()) + 1 if self.num_nodes else 0)
+        count: int = self.cached("num_graphs", lambda: int(batch.max()) + 1 if self.num_nodes else 0)
         return count
 
     @property
     def by_target(self) -> Layout:
         """The in-edges of each node: the order in which messages are aggregated."""
-        layout: Layout = self.once("by_target", lambda: _group(self.target, self.source, self.num_nodes))
+        layout: Layout = self.cached("by_target", lambda: _group(self.target, self.source, self.num_nodes))
         return layout
 
     @property
     def by_source(self) -> Layout:
         """The out-edges of each node: the transpose, in which gradients flow back."""
-        layout: Layout = self.once("by_source", lambda: _group(self.source, self.target, self.num_nodes))
+        layout: Layout = self.cached("by_source", lambda: _group(self.source, self.target, self.num_nodes))
         return layout
 
     @property
     def source_pointer(self) -> Tensor:
         """Where the out-edges of each node begin in the order sorted by source. [N + 1]"""
-        pointer: Tensor = self.once("source_pointer", lambda: self.by_source.pointer)
+        pointer: Tensor = self.cached("source_pointer", lambda: self.by_source.pointer)
         return pointer
 
     @property
-    def place(self) -> Tensor:
+    def target_to_source(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
-        place: Tensor = self.once("place", lambda: _inverse(self.by_source.order)[self.by_target.order])
-        return place
+        inverse: Tensor = self.cached("target_to_source", lambda: _inverse(self.by_source.order)[self.by_target.order])
+        return inverse
 
     @property
     def in_degree(self) -> Tensor:
-        degree: Tensor = self.once("in_degree", lambda: self.by_target.pointer.diff())
+        degree: Tensor = self.cached("in_degree", lambda: self.by_target.pointer.diff())
         return degree
 
     def sum_to_target(self, values: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ class Graph:
 
     def sum_over_graph(self, values: Tensor, mean: bool = False) -> Tensor:
         """Sum node values over each graph: ``[N, ...] -> [G, ...]``; with ``mean``, average them, 0 without nodes."""
-        pointer = self._known.get("node_pointer")
+        pointer = self._cache.get("node_pointer")
         if values.is_cuda and values.dim() == 2 and pointer is not None and find_spec("triton") is not None:
             from dgn.kernels.triton.segment_sum import SegmentSum
 
@@ -152,7 +152,7 @@ class Graph:
         def count() -> Tensor:
             return self.sum_over_graph(torch.ones(self.num_nodes, 1, dtype=dtype, device=self.edge_index.device))
 
-        size: Tensor = self.once(f"graph size {dtype}", count)
+        size: Tensor = self.cached(f"graph size {dtype}", count)
         return size
 
     def max_to_target(self, values: Tensor) -> Tensor:
@@ -182,7 +182,7 @@ def as_graph(
     """
     if isinstance(edge_index, Graph):
         check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
-        if batch is None and (num_graphs is None or num_graphs == edge_index.once("num_graphs", lambda: num_graphs)):
+        if batch is None and (num_graphs is None or num_graphs == edge_index.cached("num_graphs", lambda: num_graphs)):
             return edge_index
         batch = edge_index.batch if batch is None else batch
         return as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
@@ -206,18 +206,18 @@ def as_graph(
         )
     graph = Graph(edge_index, num_nodes, None if batch is None else batch.long())  # bytes would index as a mask
     if num_graphs is not None:
-        graph._known["num_graphs"] = num_graphs
+        graph._cache["num_graphs"] = num_graphs
     return graph
 
 
-def prepared_graph(edge_index: Tensor, batch: Tensor, num_graphs: int, **known: Any) -> Graph:
+def graph_from_layout(edge_index: Tensor, batch: Tensor, num_graphs: int, **known: Any) -> Graph:
     """A graph whose parts were made elsewhere: nothing is checked, sorted or counted again.
 
-    ``known`` holds ``by_target``, ``source_pointer``, ``place`` and whatever else :meth:`Graph.once` would make. Edges
-    behind the last pointer are padding: no node receives them.
+    ``known`` holds ``by_target``, ``source_pointer``, ``target_to_source`` and whatever else :meth:`Graph.cached` would
+    make. Edges behind the last pointer are padding: no node receives them.
     """
     graph = Graph(edge_index, batch.size(0), batch)
-    graph._known.update(known, num_graphs=num_graphs)
+    graph._cache.update(known, num_graphs=num_graphs)
     return graph
 
 
@@ -226,7 +226,7 @@ def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
     return as_graph(edge_index, len(nodes) if isinstance(edge_index, Tensor) else None)
 
 
-def take_rows(values: Tensor, index: Tensor) -> Tensor:
+def gather_rows(values: Tensor, index: Tensor) -> Tensor:
     """Rows of ``values``, in a way whose gradient has the same bits on every run: it differs between devices."""
     return values[index] if values.is_cuda else values.index_select(0, index)
 

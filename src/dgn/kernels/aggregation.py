@@ -23,11 +23,11 @@ class Code(IntEnum):
 SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its gradient are 0
 
 
-class Call(NamedTuple):
+class KernelArgs(NamedTuple):
     """One aggregation as kernels see it; parts as in ``Messages``, edges in the order sorted by target.
 
-    ``place`` says where the edge at each place of that order stands in the order sorted by source, whose edges of
-    node j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``number`` [E, R], on the GPU, stands in the
+    ``target_to_source`` is the position of each edge of that order in the order sorted by source, whose edges of node
+    j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``number`` [E, R], on the GPU, stands in the
     place of ``row``: the part of an edge is the sum of all R rows of the table times its numbers.
     """
 
@@ -42,7 +42,7 @@ class Call(NamedTuple):
     order: Tensor
     neighbor: Tensor
     source_pointer: Tensor
-    place: Tensor
+    target_to_source: Tensor
     codes: list[int]
     columns: list[int]
     has_self: bool
@@ -105,7 +105,7 @@ class Call(NamedTuple):
         )
 
 
-class Saved(NamedTuple):
+class SavedTensors(NamedTuple):
     """What the forward pass leaves for the way back."""
 
     out: Tensor

@@ -61,7 +61,7 @@ class Answer(NamedTuple):
     problems: list[str]
 
 
-def ask_chunks(ensemble: Ensemble, chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Answer]:
+def predict_chunks(ensemble: Ensemble, chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Answer]:
     """Ask about SMILES chunk by chunk, in order.
 
     On the CPU ``workers`` processes do all of it; with a GPU, which is faster than they are, they read SMILES alone.

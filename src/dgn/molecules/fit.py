@@ -17,11 +17,11 @@ from dgn.molecules.columns import Target, Task
 from dgn.molecules.conformal import conformal_scores
 from dgn.molecules.defaults import default_experiment, is_rare
 from dgn.molecules.ensemble import Ensemble
-from dgn.molecules.members import Trained, make_benchmark, train_ensemble
+from dgn.molecules.members import TrainedModel, make_benchmark, train_ensemble
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import Molecules, TableData, take
 from dgn.molecules.scores import mean_scores, score_classes, score_numbers
-from dgn.molecules.split import PARTS, Split, check_taught
+from dgn.molecules.split import PARTS, Split, check_learnable
 from dgn.molecules.tune import choose_settings
 from dgn.training.devices import choose_device
 from dgn.training.run import EpochReport
@@ -96,7 +96,7 @@ def fit_molecules(
 ) -> Fitted:
     """Train on part 0, stop and calibrate by part 1, score on part 2 (which may be empty)."""
     learned = molecules.values[part == 0]
-    check_taught(learned, task, targets)
+    check_learnable(learned, task, targets)
     center, scale = _units(learned, task)
     shown = (molecules.values - center) / scale
     # The name of the data holds its contents: a checkpoint of other molecules is not gone on from.
@@ -142,7 +142,7 @@ def _units(values: Tensor, task: Task) -> tuple[Tensor, Tensor]:
     return center, torch.where(scale > 0, scale, 1.0)
 
 
-def _facts(model: Model, parts: list[Molecules], said: list[Prediction], trained: Trained) -> dict[str, Any]:
+def _facts(model: Model, parts: list[Molecules], said: list[Prediction], trained: TrainedModel) -> dict[str, Any]:
     metrics = {}
     for number in (1, 2):
         truth, prediction = parts[number].values, said[number]

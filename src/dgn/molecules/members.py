@@ -16,7 +16,7 @@ from dgn.training.run import EpochReport, RunResult
 from dgn.training.trainer import train
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """The weights of each member, the mean log degree they were scaled by, and how their training went."""
 
     weights: list[dict[str, Tensor]]
@@ -31,12 +31,12 @@ def train_ensemble(
     device: str = "auto",
     on_epoch: Callable[[EpochReport], None] | None = None,
     on_resume: Callable[[str], None] | None = None,
-) -> Trained:
+) -> TrainedModel:
     """Train one member for each seed of the experiment; those that are finished in the folder are read."""
     seeds = experiment.training.seeds
     results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
     loaded = [load_checkpoint(folder / f"seed-{seed}" / MODEL) for seed in seeds]
-    return Trained([tensors for tensors, _ in loaded], float(loaded[0][1]["delta"]), results)
+    return TrainedModel([tensors for tensors, _ in loaded], float(loaded[0][1]["delta"]), results)
 
 
 def make_benchmark(graphs: PackedGraphs, values: Tensor, part: Tensor, task: Task) -> Benchmark:

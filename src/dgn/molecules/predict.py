@@ -15,7 +15,7 @@ from torch import Tensor
 from dgn.data.precompute.local import torch_threads
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
-from dgn.molecules.ensemble import Answer, ask_chunks
+from dgn.molecules.ensemble import Answer, predict_chunks
 from dgn.molecules.featurize import CHUNK
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import SAMPLE
@@ -50,7 +50,7 @@ class Predicted(NamedTuple):
 
 def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
     """Predictions for SMILES in memory, [R, T], NaN where RDKit cannot read one, and what is wrong with each."""
-    found = [_complete(model, one) for one in ask_chunks(model.ensemble, _cut(smiles))]
+    found = [_complete(model, one) for one in predict_chunks(model.ensemble, _cut(smiles))]
     problems = [problem for _, one in found for problem in one]
     empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
     parts = [torch.cat([empty, *(prediction[number] for prediction, _ in found)]) for number in range(2)]
@@ -174,7 +174,7 @@ def _stream(
             yield ["" if row.problem else row.values[place] for row in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
-        for found in ask_chunks(model.ensemble, chunks(), options.workers):
+        for found in predict_chunks(model.ensemble, chunks(), options.workers):
             yield waiting.pop(0), _complete(model, found)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.splits import SHARES, by_scaffold, fill, group, scaffold
+from dgn.data.splits import SHARES, fill, group, scaffold, scaffold_split
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.rows import Molecules, Problem, TableData, remarkable, take
 
@@ -42,7 +42,7 @@ def split_molecules(
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
     parts = PARTS if shares[2] else PARTS[:2]
     if how in (None, "scaffold"):
-        found = Split(by_scaffold([scaffold(one) for one in molecules.keys], shares), "scaffold")
+        found = Split(scaffold_split([scaffold(one) for one in molecules.keys], shares), "scaffold")
         wrong = lack(found.part, molecules.values, task, parts)
         if not wrong:
             return found
@@ -101,7 +101,7 @@ def taught(values: Tensor, task: Task) -> Tensor:
     return (values == 0).any(dim=0) & (values == 1).any(dim=0)
 
 
-def check_taught(values: Tensor, task: Task, targets: Sequence[Target]) -> None:
+def check_learnable(values: Tensor, task: Task, targets: Sequence[Target]) -> None:
     """Refuse a target that training values [R, T] say nothing about: what it would predict means nothing."""
     wanted, got = _wanted(task)
     for target, known in zip(targets, taught(values, task).tolist(), strict=True):
@@ -112,7 +112,7 @@ def check_taught(values: Tensor, task: Task, targets: Sequence[Target]) -> None:
             )
 
 
-def leave_untaught(data: TableData, split: Split) -> tuple[TableData, Split]:
+def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
     """Without the targets that the training part says nothing about, and the rows that have no other; both are said."""
     known = taught(data.molecules.values[split.part == 0], data.task)
     if known.all():

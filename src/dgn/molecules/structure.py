@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from dgn.data.benchmark import BONDS
-from dgn.encodings import Kinds, Structure
+from dgn.encodings import EdgeTypes, Structure
 from dgn.training.config import DataSettings
 
 SCALE, OFFSET, KINDS = "structure.scale", "structure.offset", "edge_encoder.features"  # among the weights
@@ -27,5 +27,5 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
             f"weights: expected those of a network with {width} structural numbers, as model.json says, got "
             f"{f'none called {missing[0]}' if missing else len(weights[SCALE])}; fit again"
         )
-    kinds = Kinds.of_features(weights[KINDS], BONDS) if data.rings else None
+    kinds = EdgeTypes.of_features(weights[KINDS], BONDS) if data.rings else None
     return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds)

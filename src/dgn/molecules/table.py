@@ -93,7 +93,7 @@ def _open_csv(path: Path) -> Table:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """What parts the names in the header, and as often the values of the lines below it, quoted ones aside.
+    """What parts the names in the header, and as often the values of the lines below it, quoted ones use_wgrad_stream.
 
     >>> _delimiter(["IC50, nM;SMILES", "1,5;CCO"]), _delimiter(['"y; z",smiles', "1,C"])
     (';', ',')

@@ -3,25 +3,25 @@
 from dgn.nn.conv import DGNConv
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder
-from dgn.nn.ensemble import Branches
+from dgn.nn.ensemble import Ensemble
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.linear import Linear
 from dgn.nn.network import DGN
-from dgn.nn.readout import read_out
-from dgn.nn.structural_encoder import KindEncoder, StructureEncoder
+from dgn.nn.readout import pool
+from dgn.nn.structural_encoder import EdgeTypeEncoder, StructuralEncoder
 
 __all__ = [
     "ATOM_SIZES",
     "BOND_SIZES",
     "DGN",
-    "Branches",
     "CategoryEncoder",
     "DGNConv",
     "DGNLayer",
     "EdgeTable",
-    "KindEncoder",
+    "EdgeTypeEncoder",
+    "Ensemble",
     "Linear",
-    "StructureEncoder",
+    "StructuralEncoder",
     "VirtualNode",
-    "read_out",
+    "pool",
 ]

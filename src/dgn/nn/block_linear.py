@@ -11,7 +11,7 @@ from dgn.nn.edge_table import EdgeTable
 from dgn.nn.linear import add_bias, multiply
 
 
-class PieceLinear(nn.Module):
+class BlockLinear(nn.Module):
     r"""One linear map per tower whose matrix is kept in pieces: :math:`y_t = x_t W_t^\top + b_t`.
 
     With one tower it has the parameters of ``nn.Linear``, and every tower is initialised like one. ``weight`` joins
@@ -44,7 +44,7 @@ class PieceLinear(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, towers={self.towers}"
 
 
-class MessageLinear(PieceLinear):
+class MessageLinear(BlockLinear):
     """The map of a message :math:`[x_j, x_i, e_{ji}]`: the two ends, and the edge.
 
     Shapes:
@@ -63,7 +63,7 @@ class MessageLinear(PieceLinear):
 
     def parts(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """The messages of node features [N, T w], in parts: those of both ends from one product, and that of edges."""
-        source, target = per_tower(x.view(x.size(0), self.towers, self.out_channels), self.ends).chunk(2, dim=2)
+        source, target = grouped_linear(x.view(x.size(0), self.towers, self.out_channels), self.ends).chunk(2, dim=2)
         both = Messages(source.reshape(x.shape), add_bias(target.reshape(x.shape), self.bias.flatten()))
         if edge_attr is None or self.edge is None:
             return both
@@ -72,7 +72,7 @@ class MessageLinear(PieceLinear):
         return both._replace(table=table, row=edge_attr.sort(graph).row if isinstance(edge_attr, EdgeTable) else None)
 
 
-class UpdateLinear(PieceLinear):
+class UpdateLinear(BlockLinear):
     """The map of an update: of the node itself, and of what was aggregated, once per degree scaler.
 
     Shapes:
@@ -91,7 +91,7 @@ class UpdateLinear(PieceLinear):
         return torch.cat([*([] if self.own is None else [self.own]), *scaled], dim=2)
 
 
-def per_tower(x: Tensor, weight: Tensor) -> Tensor:
+def grouped_linear(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply each tower's slice by its own matrix: ``[N, T, in] x [T, out, in] -> [N, T, out]``."""
     if weight.size(0) == 1:
         return multiply(x.flatten(1), weight.flatten(0, 1))[:, None]

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
-from dgn.graph import Graph, take_rows
+from dgn.graph import Graph, gather_rows
 from dgn.graph.checks import check_option
-from dgn.nn.block_linear import MessageLinear, UpdateLinear, per_tower
-from dgn.nn.conv_parts import Products, combine, scaler_key
+from dgn.nn.block_linear import MessageLinear, UpdateLinear, grouped_linear
+from dgn.nn.conv_parts import ConvParts, combine, degree_scaler_key
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.fused.degree_groups import update_by_degree
 from dgn.nn.fused.select import update_by_degree_pays
@@ -110,23 +110,23 @@ class DGNConv(nn.Module):
 
     def products(
         self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
-    ) -> "Products":
+    ) -> "ConvParts":
         """The convolution up to its last sum, for those who go on with that sum themselves."""
         messages = self._messages(x, graph, edge_attr)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
         stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
-        own = None if self.update.own is None else per_tower(x.view(n, self.towers, width), self.update.own)
+        own = None if self.update.own is None else grouped_linear(x.view(n, self.towers, width), self.update.own)
         if self.backend != "reference" and update_by_degree_pays(x, self.towers, len(self.scalers), graph):
             every = update_by_degree(
                 stacked.flatten(1), self.update.scaled.flatten(0, 1), graph, self.scalers, self.delta
             )
-            return Products(every[:, None, None], None if own is None else own.flatten(1), None, self.update.bias)
-        every = per_tower(stacked, self.update.scaled)
+            return ConvParts(every[:, None, None], None if own is None else own.flatten(1), None, self.update.bias)
+        every = grouped_linear(stacked, self.update.scaled)
         scale = None if self.scalers == ("identity",) else self._scalers(graph, x.dtype)
         shape = n, self.towers, len(self.scalers), self.out_channels // self.towers
-        return Products(every.view(shape), None if own is None else own.flatten(1), scale, self.update.bias)
+        return ConvParts(every.view(shape), None if own is None else own.flatten(1), scale, self.update.bias)
 
     def _messages(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         check_edges(self.edge_dim, edge_attr, graph)
@@ -143,9 +143,9 @@ class DGNConv(nn.Module):
             table, row = edge_attr.table, edge_attr.rows
             if edge_attr.sorted_by_target:  # a module is given edges in the order of edge_index
                 row = torch.empty_like(row).index_copy(0, graph.by_target.order.long(), row)
-            edge_attr = take_rows(table, row)
+            edge_attr = gather_rows(table, row)
         edges = [] if edge_attr is None else [edge_attr]
-        ends = take_rows(x, graph.source), take_rows(x, graph.target)
+        ends = gather_rows(x, graph.source), gather_rows(x, graph.target)
         built = self.message(torch.cat([*ends, *edges], dim=1))
         if built.shape != (graph.num_edges, self.in_channels):
             raise ValueError(
@@ -161,8 +161,8 @@ class DGNConv(nn.Module):
         """The degree scalers of a graph, made once for all layers that agree on them."""
         if torch.compiler.is_compiling():
             return degree_scalers(graph.in_degree, self.scalers, self.delta, dtype)
-        scale: Tensor = graph.once(
-            scaler_key(self.scalers, self.delta, dtype),
+        scale: Tensor = graph.cached(
+            degree_scaler_key(self.scalers, self.delta, dtype),
             lambda: degree_scalers(graph.in_degree, self.scalers, self.delta, dtype),
         )
         return scale

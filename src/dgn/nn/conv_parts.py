@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 
-class Products(NamedTuple):
+class ConvParts(NamedTuple):
     """A convolution before its last sum over scalers: what :func:`combine` adds up.
 
     Shapes:
@@ -21,12 +21,12 @@ class Products(NamedTuple):
     bias: Tensor
 
 
-def scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
+def degree_scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
     """The name under which a graph keeps its degree scalers."""
     return f"scalers {', '.join(scalers)} {delta} {dtype}"
 
 
-def combine(products: Products) -> Tensor:
+def combine(products: ConvParts) -> Tensor:
     r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
     every, own, scale, bias = products
     scaled = every if scale is None else every * scale[:, None, :, None]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dgn.graph import Graph
 from dgn.graph.checks import check_table_rows
-from dgn.nn.fused.wgrad_stream import Beside, gather_beside
+from dgn.nn.fused.wgrad_stream import GradAccumulator, defer_grad
 
 
 class EdgeTable(NamedTuple):
@@ -24,7 +24,7 @@ class EdgeTable(NamedTuple):
     table: Tensor
     row: Tensor
     sorted_by_target: bool = False
-    beside: Beside | None = None
+    beside: GradAccumulator | None = None
     token: Tensor | None = None
 
     @property
@@ -34,8 +34,8 @@ class EdgeTable(NamedTuple):
 
     def gather(self) -> "EdgeTable":
         """The same table for several layers that gather its gradient together."""
-        beside = Beside()
-        return self._replace(beside=beside, token=gather_beside(self.table, beside))
+        beside = GradAccumulator()
+        return self._replace(beside=beside, token=defer_grad(self.table, beside))
 
     def sort(self, graph: Graph) -> "EdgeTable":
         """The same table with its rows in the order that kernels read."""

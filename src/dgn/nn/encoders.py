@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dgn.nn.edge_table import EdgeTable
-from dgn.nn.fused.embedding import look_up
+from dgn.nn.fused.embedding import embed_sum
 
 ATOM_SIZES = (119, 4, 12, 12, 10, 6, 6, 2, 2)  # the nine columns of OGB's atoms, as the published networks count them
 BOND_SIZES = (5, 6, 2)  # the three columns of OGB's bonds
@@ -42,7 +42,7 @@ class CategoryEncoder(nn.Module):
 
     def forward(self, categories: Tensor) -> Tensor:
         rows = self._columns(categories) + self.offset
-        return look_up(rows, self.weight)
+        return embed_sum(rows, self.weight)
 
     def has_few_rows(self, edges: int) -> bool:
         """Whether all combinations of categories are not many more than the edges that look them up."""

@@ -10,7 +10,7 @@ from dgn.aggregation import Plan
 from dgn.nn.network import DGN
 
 
-class Branches(nn.Module):
+class Ensemble(nn.Module):
     r"""Networks of one shape side by side: each is trained for itself, and what they say is averaged.
 
     Not in the paper. Where a network learns its training graphs by heart, several small ones, of as many parameters
@@ -23,7 +23,7 @@ class Branches(nn.Module):
     Shapes:
         As of :class:`DGN`; in training [B R, targets] in the place of [R, targets].
 
-    >>> branches = Branches([DGN(3, 8, aggregators=["mean"], num_layers=1) for _ in range(2)])
+    >>> branches = Ensemble([DGN(3, 8, aggregators=["mean"], num_layers=1) for _ in range(2)])
     >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
     >>> branches(x, edge_index).shape, branches.eval()(x, edge_index).shape
     (torch.Size([2, 1]), torch.Size([1, 1]))

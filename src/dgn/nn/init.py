@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from torch import nn
 
-from dgn.nn.block_linear import PieceLinear
+from dgn.nn.block_linear import BlockLinear
 
 
 def reset(modules: Iterable[nn.Module | None]) -> None:
@@ -18,10 +18,10 @@ def reset(modules: Iterable[nn.Module | None]) -> None:
             reset(module.children())
 
 
-def initialize_as_authors(module: nn.Module) -> None:
+def init_as_authors(module: nn.Module) -> None:
     """Weights of layers as in the authors' code: Xavier uniform with gain 1 / inputs, biases 0. Very small weights."""
     for part in module.modules():
-        if isinstance(part, PieceLinear):
+        if isinstance(part, BlockLinear):
             part.initialize(math.sqrt(6 / (part.in_channels + part.out_channels)) / part.in_channels, 0.0)
         elif isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight, gain=1 / part.in_features)

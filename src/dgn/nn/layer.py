@@ -8,12 +8,12 @@ from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused.epilogue import finish
+from dgn.nn.fused.epilogue import epilogue
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.graph_inputs import read_graph
 from dgn.nn.init import reset
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import EdgeNumbers, Edges
+from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures
 from dgn.nn.norm import BatchNorm, normalize_rows
 
 
@@ -62,11 +62,11 @@ class DGNLayer(nn.Module):
         fits = x.dim() == 2 and x.size(1) == self.conv.in_channels
         if fits and layer_route(x, self.conv, self.norm, weights, edge_attr) == Route.LAYER:
             return self._fused(x, graph, weights, edge_attr, size, real)
-        edge_attr = edge_attr.build() if isinstance(edge_attr, EdgeNumbers) else edge_attr
+        edge_attr = edge_attr.build() if isinstance(edge_attr, LowRankEdgeFeatures) else edge_attr
         products = self.conv.products(x, graph, weights, edge_attr)
         if self.mix is None:
-            return finish(products, self.norm, self.dropout, size, real, x if self.residual else None)
-        return self._mixed(x, finish(products, self.norm, self.dropout, size, real, relu=False))
+            return epilogue(products, self.norm, self.dropout, size, real, x if self.residual else None)
+        return self._mixed(x, epilogue(products, self.norm, self.dropout, size, real, relu=False))
 
     def _fused(
         self,

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dgn.nn.fused.wgrad_stream import current_side, on
+from dgn.nn.fused.wgrad_stream import current_wgrad_stream, on
 
 TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
 TALL_TOWER = 1 << 10  # the same for matrices of towers: alone, each would keep one multiprocessor busy with all rows
@@ -35,7 +35,7 @@ def is_plain(x: Tensor, weight: Tensor) -> bool:
 
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
     """``x @ weight.T``: ``[N, in] x [out, in] -> [N, out]``, or, tower by tower, ``[N, T, in] x [T, out, in]``."""
-    if is_plain(x, weight) and (x.size(0) >= TALL or current_side() is not None):
+    if is_plain(x, weight) and (x.size(0) >= TALL or current_wgrad_stream() is not None):
         out: Tensor = _Multiply.apply(x, weight)  # type: ignore[no-untyped-call]
         return out
     return _times(x, weight)
@@ -45,7 +45,7 @@ def _times(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight.T if weight.dim() == 2 else torch.einsum("nti,toi->nto", x, weight)
 
 
-def multiply_towers(x: Tensor, matrices: Tensor) -> Tensor:
+def grouped_matmul(x: Tensor, matrices: Tensor) -> Tensor:
     """Each tower times its own matrix, without a gradient: ``[N, T, in] x [T, in, out] -> [N, T, out]``.
 
     One batch of products reads the towers where they lie and writes them where they shall lie: nothing is copied.
@@ -69,38 +69,38 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.side = current_side()
+        ctx.side = current_wgrad_stream()
         return _times(x, weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        of_x = of_weight = None
+        grad_x = grad_weight = None
         if ctx.needs_input_grad[1]:
             with on(ctx.side, grad, x):
-                of_weight = sum_of_products(grad, x)
+                grad_weight = transposed_matmul(grad, x)
         if ctx.needs_input_grad[0]:
-            of_x = _times(grad, weight.transpose(-1, -2))
-        return of_x, of_weight
+            grad_x = _times(grad, weight.transpose(-1, -2))
+        return grad_x, grad_weight
 
 
 class _AddBias(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
-        ctx.side = current_side()
+        ctx.side = current_wgrad_stream()
         return x + bias
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         with on(ctx.side, grad):
-            of_bias = sum_of_rows(grad)
-        return grad, of_bias
+            grad_bias = column_sums(grad)
+        return grad, grad_bias
 
 
-def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
+def transposed_matmul(a: Tensor, b: Tensor) -> Tensor:
     """``a.T @ b``, of many rows in parts: ``[N, ..., m], [N, ..., n] -> [..., m, n]``."""
     if a.dim() == 3 and a.size(1) == 1:
-        return sum_of_products(a[:, 0], b[:, 0])[None]
+        return transposed_matmul(a[:, 0], b[:, 0])[None]
     rows, parts = a.size(0), FEW_PARTS if a.dim() == 2 and a.size(1) * b.size(1) > LARGE else PARTS
     whole = rows // parts * parts
     if rows < (TALL if a.dim() == 2 else TALL_TOWER):
@@ -109,9 +109,9 @@ def sum_of_products(a: Tensor, b: Tensor) -> Tensor:
     return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
 
 
-def sum_of_rows(x: Tensor) -> Tensor:
+def column_sums(x: Tensor) -> Tensor:
     """``[N, C] -> [C]``: a product with ones sums columns faster than a reduction does."""
-    return sum_of_products(x.new_ones(x.size(0), 1), x)[0]
+    return transposed_matmul(x.new_ones(x.size(0), 1), x)[0]
 
 
 def _split(x: Tensor, parts: int) -> Tensor:

@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 from dgn.graph import Graph
 from dgn.nn.edge_table import EdgeTable
-from dgn.nn.fused.wgrad_stream import Beside, gather_beside
+from dgn.nn.fused.wgrad_stream import GradAccumulator, defer_grad
 from dgn.nn.linear import Linear
 
 MOST_NUMBERS = 4  # of an edge, up to which kernels put its features together
 
 
-class EdgeNumbers(NamedTuple):
+class LowRankEdgeFeatures(NamedTuple):
     r"""Features of edges that are combinations of few rows, :math:`f_e = \sum_k n_{ek} t_k`.
 
     The rows t are those of the transposed matrix of a linear ``encoder``, and behind them its bias (0 without one),
@@ -27,7 +27,7 @@ class EdgeNumbers(NamedTuple):
 
     >>> from dgn.graph import as_graph
     >>> graph, given = as_graph(torch.tensor([[0, 2, 1], [1, 1, 0]])), torch.tensor([[3.0], [4.0], [5.0]])
-    >>> edges = EdgeNumbers.of(Linear(1, 2), given, graph)
+    >>> edges = LowRankEdgeFeatures.of(Linear(1, 2), given, graph)
     >>> edges.number.tolist()
     [[5.0, 1.0], [3.0, 1.0], [4.0, 1.0]]
     >>> torch.allclose(edges.number @ edges.table, edges.build()[graph.by_target.order])
@@ -36,19 +36,19 @@ class EdgeNumbers(NamedTuple):
 
     table: Tensor
     number: Tensor
-    beside: Beside
+    beside: GradAccumulator
     token: Tensor
     encoder: nn.Linear
     given: Tensor
 
     @classmethod
-    def of(cls, encoder: nn.Linear, given: Tensor, graph: Graph) -> "EdgeNumbers":
+    def of(cls, encoder: nn.Linear, given: Tensor, graph: Graph) -> "LowRankEdgeFeatures":
         """The features that an encoder makes of the numbers of each edge."""
         weight = encoder.weight
         bias = weight.new_zeros(encoder.out_features) if encoder.bias is None else encoder.bias
-        table, beside = torch.cat([weight.T, bias[None]]), Beside()
+        table, beside = torch.cat([weight.T, bias[None]]), GradAccumulator()
         number = nn.functional.pad(given[graph.by_target.order], (0, 1), value=1.0)
-        return cls(table, number, beside, gather_beside(table, beside), encoder, given)
+        return cls(table, number, beside, defer_grad(table, beside), encoder, given)
 
     def build(self) -> Tensor:
         """The features of every edge, in the order of ``edge_index``: [E, D]."""
@@ -56,10 +56,10 @@ class EdgeNumbers(NamedTuple):
         return features
 
 
-Edges = Tensor | EdgeTable | EdgeNumbers | None
+Edges = Tensor | EdgeTable | LowRankEdgeFeatures | None
 
 
-def has_few_numbers(encoder: nn.Module | None, given: Tensor, graph: Graph) -> bool:
+def is_low_rank(encoder: nn.Module | None, given: Tensor, graph: Graph) -> bool:
     """Whether an encoder is a linear map of few numbers of each edge, and nobody asks for their gradient."""
     if not isinstance(encoder, nn.Linear) or type(encoder) not in (nn.Linear, Linear):
         return False

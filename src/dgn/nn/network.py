@@ -15,12 +15,12 @@ from dgn.nn.encoders import CategoryEncoder
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.graph_inputs import read_graph
 from dgn.nn.head import Head, leave_to_pytorch
-from dgn.nn.init import initialize_as_authors, reset
+from dgn.nn.init import init_as_authors, reset
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import EdgeNumbers, Edges, has_few_numbers
-from dgn.nn.readout import TWICE, Readout, read_out
-from dgn.nn.structural_encoder import KindEncoder, StructureEncoder, read_structure
+from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures, is_low_rank
+from dgn.nn.readout import DOUBLE_WIDTH, Readout, pool
+from dgn.nn.structural_encoder import EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.validation import check_options, check_width, read_scalers
 
 
@@ -38,7 +38,7 @@ class DGN(nn.Module):
         feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
         inner_dropout: dropout inside these perceptrons; by default as in layers.
         structure: maps structural numbers to ``hidden`` channels, which are added to the input.
-        readout: from nodes to graphs (:func:`dgn.nn.readout.read_out`); ``"nodes"`` for one output per node.
+        readout: from nodes to graphs (:func:`dgn.nn.readout.pool`); ``"nodes"`` for one output per node.
         initialization: ``"pytorch"`` or ``"authors"`` (layers only).
 
     The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`; each layer has a copy of a ``message`` that
@@ -77,7 +77,7 @@ class DGN(nn.Module):
         initialization: Literal["pytorch", "authors"] = "pytorch",
         backend: Backend = "auto",
         feed_forward: int = 0,
-        structure: StructureEncoder | None = None,
+        structure: StructuralEncoder | None = None,
         inner_dropout: float | None = None,
     ) -> None:
         super().__init__()
@@ -98,16 +98,16 @@ class DGN(nn.Module):
         self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, batch_norm))
         between = widths[:-1] if virtual_node else []
         self.virtual_nodes = _modules(between, lambda w: VirtualNode(w, dropout, batch_norm))
-        self.head = Head(2 * last if readout in TWICE else last, last, targets)
+        self.head = Head(2 * last if readout in DOUBLE_WIDTH else last, last, targets)
         leave_to_pytorch(self, backend == "reference")
         if initialization == "authors":
-            initialize_as_authors(self.layers)
+            init_as_authors(self.layers)
 
     def reset_parameters(self) -> None:
         reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
         reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
         if self.initialization == "authors":
-            initialize_as_authors(self.layers)
+            init_as_authors(self.layers)
 
     def forward(
         self,
@@ -145,7 +145,7 @@ class DGN(nn.Module):
             h = h + self.structure(structure)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
-        size = graph.once(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
+        size = graph.cached(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         real_graphs = None if state is None else _filled(graph, h, real)
         for number, layer in enumerate(self.layers):
@@ -154,7 +154,7 @@ class DGN(nn.Module):
                 h = self.feed_forwards[number](h, real)
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
-        return self.head(read_out(self.readout, h, graph, potential))  # type: ignore[no-any-return]
+        return self.head(pool(self.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
@@ -162,12 +162,12 @@ class DGN(nn.Module):
             return None
         encoder = self.edge_encoder
         few = not isinstance(encoder, CategoryEncoder) or encoder.has_few_rows(len(edge_attr))
-        if isinstance(encoder, CategoryEncoder | KindEncoder) and few:
+        if isinstance(encoder, CategoryEncoder | EdgeTypeEncoder) and few:
             table = encoder.as_table(edge_attr).sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
         if isinstance(encoder, nn.Linear) and self._reads_numbers(edge_attr, graph):
-            return EdgeNumbers.of(encoder, edge_attr, graph)
+            return LowRankEdgeFeatures.of(encoder, edge_attr, graph)
         return edge_attr if encoder is None else encoder(edge_attr)
 
     def _reads_numbers(self, edge_attr: Tensor, graph: Graph) -> bool:
@@ -175,14 +175,14 @@ class DGN(nn.Module):
         layers = [layer for layer in self.layers if isinstance(layer, DGNLayer)]
         ours = len(layers) == len(self.layers)
         fused = ours and all(layer_route(edge_attr, layer.conv, layer.norm) == Route.LAYER for layer in layers)
-        return fused and has_few_numbers(self.edge_encoder, edge_attr, graph)
+        return fused and is_low_rank(self.edge_encoder, edge_attr, graph)
 
     def forward_data(self, data: Any) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch``."""
         if getattr(data, "x", None) is None:
             raise ValueError(f"data: expected node features in 'x', got {data}; set data.x")
         names = ("x", "edge_index", "field", "batch", "potential", "num_graphs", "gap")
-        structure, edge_attr = read_structure(data, self.edge_encoder)
+        structure, edge_attr = read_structural_inputs(data, self.edge_encoder)
         given = {name: getattr(data, name, None) for name in names}
         return self(**given, edge_attr=edge_attr, structure=structure)  # type: ignore[no-any-return]
 

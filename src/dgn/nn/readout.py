@@ -9,10 +9,10 @@ from dgn.graph import Graph
 
 Readout = Literal["mean", "sum", "sum-mean", "max", "directional", "nodes"]
 READOUTS = ("mean", "sum", "sum-mean", "max", "directional", "nodes")
-TWICE = ("sum-mean", "directional")  # as wide as the nodes
+DOUBLE_WIDTH = ("sum-mean", "directional")  # as wide as the nodes
 
 
-def read_out(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None = None) -> Tensor:
+def pool(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None = None) -> Tensor:
     r"""Combine the nodes of each graph.
 
     ``"directional"`` joins to the mean the projection on the first potential,

@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dgn.encodings import Kinds
+from dgn.encodings import EdgeTypes
 from dgn.graph.columns import as_columns
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.linear import Linear
 
 
-class StructureEncoder(nn.Module):
+class StructuralEncoder(nn.Module):
     r"""A linear map of structural numbers, brought to one scale first: :math:`W (s \odot v_i + o)`.
 
     There is no bias: the embedding that it is added to has one for every kind of node. ``scale`` s and ``offset`` o are
@@ -20,7 +20,7 @@ class StructureEncoder(nn.Module):
     Shapes:
         ``scale`` and ``offset`` [F]; [N, F] to [N, channels].
 
-    >>> StructureEncoder(torch.ones(3), torch.zeros(3), 8)(torch.ones(5, 3)).shape
+    >>> StructuralEncoder(torch.ones(3), torch.zeros(3), 8)(torch.ones(5, 3)).shape
     torch.Size([5, 8])
     """
 
@@ -41,29 +41,29 @@ class StructureEncoder(nn.Module):
             came = "none" if values is None else f"shape {list(values.shape)}"
             raise ValueError(
                 f"structure: expected {len(self.scale)} numbers of each node, got {came}; add as many as the network "
-                "was made for with dgn.transforms.AddReturnProbabilities(steps) and AddRings(sizes)"
+                "was made for with dgn.transforms.AddRandomWalkPE(steps) and AddRings(sizes)"
             )
         scaled: Tensor = self.linear(torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale))
         return scaled
 
 
-class KindEncoder(nn.Module):
+class EdgeTypeEncoder(nn.Module):
     """Features of edges of few kinds: one row of a table for each, the sum of its categories' and its rings' vectors.
 
-    A ring that an edge is part of adds the vector of its size; so do two of them, twice. Kinds are told by their
+    A ring that an edge is part of adds the vector of its size; so do two of them, twice. Types are told by their
     attributes, so that they share what they have in common, and their number costs no parameters.
 
     Shapes:
         [E] numbers of kinds to [E, channels].
 
-    >>> kinds = Kinds.find(torch.tensor([[0, 1], [1, 0]]), sizes=(2,))
-    >>> KindEncoder(kinds, 8)(torch.tensor([1, 0, 0])).shape
+    >>> kinds = EdgeTypes.find(torch.tensor([[0, 1], [1, 0]]), sizes=(2,))
+    >>> EdgeTypeEncoder(kinds, 8)(torch.tensor([1, 0, 0])).shape
     torch.Size([3, 8])
     """
 
     features: Tensor
 
-    def __init__(self, kinds: Kinds, channels: int) -> None:
+    def __init__(self, kinds: EdgeTypes, channels: int) -> None:
         super().__init__()
         self.sizes = kinds.sizes
         self.register_buffer("features", kinds.features())
@@ -77,9 +77,9 @@ class KindEncoder(nn.Module):
             (nn.init.normal_ if len(self.sizes) <= 1 else nn.init.xavier_uniform_)(block)
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> EdgeTypes:
         """The kinds that the table has a row for; they are kept with the weights."""
-        return Kinds.of_features(self.features, self.sizes)
+        return EdgeTypes.of_features(self.features, self.sizes)
 
     def as_table(self, kind: Tensor) -> EdgeTable:
         """One row for each kind, with the row of each edge."""
@@ -93,7 +93,7 @@ class KindEncoder(nn.Module):
         return f"{len(self.features)} kinds, {self.sizes} and {len(self.weight) - sum(self.sizes)} rings"
 
 
-def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:
+def read_structural_inputs(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:
     """The structural numbers of nodes and the features of edges in a PyG ``Data``.
 
     ``structure`` and kinds as ``edge_attr`` are taken as they are. Otherwise numbers of nodes are ``random_walk``
@@ -105,7 +105,7 @@ def read_structure(data: Any, edge_encoder: nn.Module | None) -> tuple[Tensor | 
     if structure is None and given:
         structure = torch.cat(given, dim=1)
     rings = getattr(data, "edge_rings", None)
-    if isinstance(edge_encoder, KindEncoder) and rings is not None:
+    if isinstance(edge_encoder, EdgeTypeEncoder) and rings is not None:
         columns = [] if edge_attr is None else [as_columns(edge_attr).long()]
         edge_attr = edge_encoder.kinds.number(torch.cat([*columns, rings.long()], dim=1))
     return structure, edge_attr

@@ -8,7 +8,7 @@ from dgn.aggregation import SCALERS
 from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.edge_table import EdgeTable
-from dgn.nn.low_rank_edges import EdgeNumbers, Edges
+from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures
 from dgn.nn.readout import READOUTS
 
 
@@ -73,7 +73,7 @@ def check_edges(edge_dim: int | None, edge_attr: Edges, graph: Graph) -> None:
     """Refuse edge features that the layer was not made for, or that are not one row per edge."""
     rows = width = None
     if edge_attr is not None:
-        each = edge_attr.number if isinstance(edge_attr, EdgeNumbers) else edge_attr
+        each = edge_attr.number if isinstance(edge_attr, LowRankEdgeFeatures) else edge_attr
         rows = (each.row if isinstance(each, EdgeTable) else each).size(0)
         features = edge_attr if isinstance(edge_attr, Tensor) else edge_attr.table
         width = features.size(1) if features.dim() == 2 else 0

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgn.nn import DGN, Branches
+from dgn.nn import DGN, Ensemble
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Attribution:
         return self.prediction - self.baseline - float(self.nodes.sum() + self.edges.sum())
 
 
-def attribute(network: DGN | Branches, data: Any, target: int = 0, steps: int = 256) -> Attribution:
+def attribute(network: DGN | Ensemble, data: Any, target: int = 0, steps: int = 256) -> Attribution:
     r"""Integrated gradients (Sundararajan, Taly and Yan 2017) over the encoded features of nodes and edges.
 
     .. math:: a_i = h_i \cdot \int_0^1 \frac{\partial f}{\partial h_i}(t h, t e) \, dt
@@ -47,7 +47,7 @@ def attribute(network: DGN | Branches, data: Any, target: int = 0, steps: int = 
     ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[number]``, with what the network needs: ``x``,
     ``edge_index``, ``field``, ``edge_attr``, ``potential``, ``structure``. ``target`` is the column of the output.
     """
-    if isinstance(network, Branches):
+    if isinstance(network, Ensemble):
         return average([attribute(each, data, target, steps) for each in network.each])
     if network.readout == "nodes":
         raise ValueError("network: expected one that predicts for whole graphs, got readout='nodes'")

@@ -69,7 +69,7 @@ def direction_note(found: Directions, k: int) -> str:
     told += ["..."] if int(known.sum()) > 3 else []
     if bool(found.repeated()[known, k - 1].any()):
         return f"{' | '.join(told)}, repeated: one basis of many"
-    undecided = bool((~found.sign_decided[known, k - 1]).any())
+    undecided = bool((~found.sign_is_canonical[known, k - 1]).any())
     return f"{' | '.join(told)}{', sign arbitrary' if undecided else ''}"
 
 

@@ -37,7 +37,7 @@ class Directions:
         - ``gap`` [C, k] float64: relative gap to the next eigenvalue, in [0, 1]; near 0, the vector is one choice of
           many. The last vector of a component has gap 1, one that does not exist NaN.
         - ``component`` [N]: the component of each node, numbered by first node.
-        - ``sign_decided`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that no
+        - ``sign_is_canonical`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that no
           rule can choose the sign.
         - ``following`` [N, 1]: the vector after the last, of which only the eigenvalue is accurate, for ``update``.
     """
@@ -46,7 +46,7 @@ class Directions:
     eigenvalues: Tensor
     gap: Tensor
     component: Tensor
-    sign_decided: Tensor
+    sign_is_canonical: Tensor
     following: Tensor | None = None
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Directions:
         """
         rotation = random_rotations(self.gap.to(generator.device), generator, tolerance).to(self.potential)
         mixed = torch.einsum("nk,nkl->nl", self.potential, rotation[self.component])
-        return replace(self, potential=mixed, sign_decided=self.sign_decided & ~self.repeated(tolerance))
+        return replace(self, potential=mixed, sign_is_canonical=self.sign_is_canonical & ~self.repeated(tolerance))
 
     def update(
         self,
@@ -117,7 +117,7 @@ def directions(
 
     Laws:
         - the same input gives the same numbers on every run;
-        - relabelling the nodes relabels the result, wherever ``repeated()`` is false and ``sign_decided`` is true;
+        - relabelling the nodes relabels the result, wherever ``repeated()`` is false and ``sign_is_canonical`` is true;
         - graphs stored side by side give what each gives alone.
 
     Edge cases: a component of n nodes has n - 1 such vectors; further columns are 0. One node, no edges and no nodes
@@ -131,7 +131,7 @@ def directions(
     >>> d = directions(path, 3, k=2)
     >>> d.potential.round(decimals=3).abs().tolist()
     [[0.707, 0.408], [0.0, 0.816], [0.707, 0.408]]
-    >>> d.eigenvalues.round(decimals=6).tolist(), d.sign_decided.tolist()
+    >>> d.eigenvalues.round(decimals=6).tolist(), d.sign_is_canonical.tolist()
     ([[1.0, 3.0]], [[False, True]])
     """
     check_request(k, normalization)
@@ -165,7 +165,7 @@ def _directions(
         eigenvalues=torch.from_numpy(found.values)[:, :k].contiguous().to(device),
         gap=torch.from_numpy(relative_gap(found.values, found.sizes, found.rounding)).to(device),
         component=torch.from_numpy(found.component).to(device),
-        sign_decided=torch.from_numpy(found.sign_decided)[:, :k].contiguous().to(device),
+        sign_is_canonical=torch.from_numpy(found.sign_is_canonical)[:, :k].contiguous().to(device),
         following=torch.from_numpy(found.vectors[:, k:]).contiguous().to(device),
     )
 

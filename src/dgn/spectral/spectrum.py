@@ -15,7 +15,7 @@ class Spectrum(NamedTuple):
     """Eigenvalues and vectors, NaN and 0 where there are none, before their canonical sign is applied.
 
     ``component`` [N], ``sizes`` [C], ``values`` [C, m] ascending and their ``rounding`` [C], ``vectors`` [N, m],
-    ``sign`` and ``sign_decided`` [C, m].
+    ``sign`` and ``sign_is_canonical`` [C, m].
     """
 
     component: NDArray[np.int64]
@@ -24,7 +24,7 @@ class Spectrum(NamedTuple):
     rounding: NDArray[np.float64]
     vectors: NDArray[np.float64]
     sign: NDArray[np.float64]
-    sign_decided: NDArray[np.bool_]
+    sign_is_canonical: NDArray[np.bool_]
 
 
 def unit_scale(weight: NDArray[np.float64], owner: NDArray[np.int64], num_components: int) -> NDArray[np.float64]:

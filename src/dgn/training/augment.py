@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Plan
-from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.fields import distort, rotate
 from dgn.spectral.degeneracy import REPEATED, random_rotations
 from dgn.training.config import AugmentationSettings
@@ -29,7 +29,9 @@ def mirrors_alone(settings: AugmentationSettings) -> bool:
     return settings.mirror and not changes_field(replace(settings, mirror=False))
 
 
-def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Store:
+def augment(
+    plan: Plan, store: DeviceDataset, settings: AugmentationSettings, generator: torch.Generator
+) -> DeviceDataset:
     """All graphs as they are seen in one epoch of training; every graph draws for itself.
 
     Graphs are mirrored, parts of them hidden and their inputs shifted; then the field is taken in another basis of each
@@ -53,7 +55,7 @@ def augment(plan: Plan, store: Store, settings: AugmentationSettings, generator:
     return store.replaced(plan.compute_weights(field, store.graph, store.nodes.get("gap")), nodes)
 
 
-def _change(field: Tensor, store: Store, settings: AugmentationSettings, generator: torch.Generator) -> Tensor:
+def _change(field: Tensor, store: DeviceDataset, settings: AugmentationSettings, generator: torch.Generator) -> Tensor:
     """The field of an epoch."""
     graph = store.graph
     assert graph.batch is not None
@@ -77,7 +79,7 @@ def _change(field: Tensor, store: Store, settings: AugmentationSettings, generat
     return field
 
 
-def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> Tensor:
+def _hide(x: Tensor, store: DeviceDataset, side: float, generator: torch.Generator) -> Tensor:
     """In a square around a node of each graph, inputs that are no coordinates become the mean of the graph.
 
     A square of side 1 is as wide as the coordinates of its graph reach.
@@ -95,7 +97,7 @@ def _hide(x: Tensor, store: Store, side: float, generator: torch.Generator) -> T
     return torch.where(near.all(dim=1, keepdim=True) & ~is_place, mean[graph.batch], x)
 
 
-def _shift(x: Tensor, store: Store, strength: float, generator: torch.Generator) -> Tensor:
+def _shift(x: Tensor, store: DeviceDataset, strength: float, generator: torch.Generator) -> Tensor:
     """Inputs moved by normal noise, the same for all nodes of a graph."""
     _check_numbers(x, "shift")
     graph = store.graph
@@ -112,7 +114,7 @@ def _check_numbers(x: Tensor, name: str) -> None:
         )
 
 
-def _another_basis(field: Tensor, store: Store, generator: torch.Generator) -> Tensor:
+def _another_basis(field: Tensor, store: DeviceDataset, generator: torch.Generator) -> Tensor:
     """The field of the potentials in a random basis of every eigenspace of more than one dimension.
 
     A gradient is linear: the field is mixed as the potentials would be, and differences that vanish stay as small as

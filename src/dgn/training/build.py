@@ -8,7 +8,7 @@ from dgn.data.benchmark import TASKS, Benchmark, load_benchmark
 from dgn.data.precompute.encodings import with_structure
 from dgn.encodings import Structure
 from dgn.graph.checks import check_option
-from dgn.nn import DGN, Branches, CategoryEncoder, KindEncoder, Linear, StructureEncoder
+from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, Ensemble, Linear, StructuralEncoder
 from dgn.training.config import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
@@ -70,7 +70,7 @@ def inputs_for(data: DataSettings) -> Inputs:
     return known
 
 
-def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN | Branches:
+def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN | Ensemble:
     """The network of an experiment for the graphs it is trained on.
 
     ``delta`` is the mean of log(degree + 1) over the training nodes.
@@ -78,7 +78,7 @@ def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float)
     return build_for_inputs(settings, Inputs.of(benchmark), delta)
 
 
-def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | None = None) -> DGN | Branches:
+def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | None = None) -> DGN | Ensemble:
     """The network of an experiment for what is known of its graphs; scalers need ``delta``, as in :class:`DGN`.
 
     >>> network = build_for_inputs(NetworkSettings(hidden=8, aggregators=("mean",)), known_inputs("zinc"))
@@ -87,7 +87,7 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | N
     """
     if settings.branches == 1:
         return build_branch(settings, inputs, delta)
-    return Branches([build_branch(settings, inputs, delta) for _ in range(settings.branches)])
+    return Ensemble([build_branch(settings, inputs, delta) for _ in range(settings.branches)])
 
 
 def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None) -> DGN:
@@ -123,7 +123,7 @@ def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None)
         settings.initialization,
         feed_forward=settings.feed_forward,
         inner_dropout=settings.inner_dropout,
-        structure=None if structure is None else StructureEncoder(structure.scale, structure.offset, settings.hidden),
+        structure=None if structure is None else StructuralEncoder(structure.scale, structure.offset, settings.hidden),
     )
 
 
@@ -142,7 +142,7 @@ def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None
         return None
     kinds = None if inputs.structure is None else inputs.structure.kinds
     if kinds is not None:
-        return KindEncoder(kinds, settings.edge_dim)
+        return EdgeTypeEncoder(kinds, settings.edge_dim)
     return None if inputs.edges is None else _encoder(inputs.edges, settings.edge_dim)
 
 

@@ -98,8 +98,8 @@ class NetworkSettings:
         >>> NetworkSettings(hidden=8, aggregators=("mean", "dx2")).num_directions
         2
         """
-        read_out = 1 if self.readout == "directional" else 0
-        return max(self.plan.num_directions, self.positional, read_out)
+        pool = 1 if self.readout == "directional" else 0
+        return max(self.plan.num_directions, self.positional, pool)
 
     @property
     def reads_potential(self) -> bool:

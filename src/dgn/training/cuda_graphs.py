@@ -12,7 +12,7 @@ Step = Callable[[Tensor, Tensor], None]
 WARMUP = 3  # calls before a capture, in which kernels are compiled and memory is found
 
 
-class Replay:
+class GraphedStep:
     """Run ``step(row, counter)`` for the first rows of ``words`` [S, W].
 
     With ``capture`` the step becomes one CUDA graph that fetches its row by a counter on the device: each repetition

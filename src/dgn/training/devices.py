@@ -68,7 +68,7 @@ def matrix_precision(precision: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def store_device(graphs: PackedGraphs, device: torch.device) -> torch.device:
+def dataset_device(graphs: PackedGraphs, device: torch.device) -> torch.device:
     """The device itself where the graphs fit it, else the CPU, from which batches then come."""
     if device.type != "cuda":
         return device

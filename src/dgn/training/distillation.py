@@ -9,18 +9,18 @@ from torch.nn.functional import one_hot, softmax
 from dgn.data.benchmark import Benchmark, with_fraction
 from dgn.data.packed import PackedGraphs
 from dgn.training.checkpoint import MODEL
-from dgn.training.evaluate import LESSONS
+from dgn.training.evaluate import SOFT_TARGETS
 from dgn.training.experiment import Experiment
-from dgn.training.inference import Trained, load_trained, predict_graphs
+from dgn.training.inference import TrainedModel, load_trained, predict_graphs
 from dgn.training.objectives import make_objective
-from dgn.training.shared_data import Material
+from dgn.training.shared_data import SharedData
 
 ROUNDING = 0.01  # by which the score of a teacher may differ from the one of its run, on another device
 
 
 def teach(
-    material: Material, experiment: Experiment, benchmark: Benchmark, out: Path | None, device: torch.device
-) -> Material:
+    material: SharedData, experiment: Experiment, benchmark: Benchmark, out: Path | None, device: torch.device
+) -> SharedData:
     r"""The material with lessons in the place of labels: a distribution over the classes for each training graph.
 
     .. math:: (1 - t) \left[ (1 - s) \, [k = c] + \frac{s}{C} \right] + \frac{t}{M} \sum_m p_m(k)
@@ -38,7 +38,7 @@ def teach(
         )
     every, numbers = with_fraction(benchmark, experiment.data.train_fraction).graphs, material.training
     graphs = every.select(numbers)
-    folders = find_teachers(experiment, out)
+    folders = find_teacher_runs(experiment, out)
     said = torch.zeros(len(numbers), benchmark.targets)
     for folder in folders:
         said += softmax(_ask(folder, benchmark, graphs, device), dim=1) / len(folders)
@@ -47,11 +47,11 @@ def teach(
     share = torch.where(number < 0, 1.0, settings.teaching)[:, None]
     lessons = torch.zeros(len(every), benchmark.targets)  # nobody learns from the other parts
     lessons[numbers] = (1 - share) * label + share * said
-    material.store.graphs[LESSONS] = lessons.to(material.store.device)
+    material.store.graphs[SOFT_TARGETS] = lessons.to(material.store.device)
     return material._replace(objective=material.objective.smoothed(0.0))
 
 
-def find_teachers(experiment: Experiment, out: Path | None = None) -> list[Path]:
+def find_teacher_runs(experiment: Experiment, out: Path | None = None) -> list[Path]:
     """The folders of the trained seeds of the run that ``training.teachers`` names.
 
     Runs lie beside each other: where the experiment ``zinc/mine`` is trained in ``there/zinc/mine``, the run
@@ -83,7 +83,7 @@ def _ask(folder: Path, benchmark: Benchmark, graphs: PackedGraphs, device: torch
     return said
 
 
-def _check_score(trained: Trained, folder: Path, said: Tensor, graphs: PackedGraphs) -> None:
+def _check_score(trained: TrainedModel, folder: Path, said: Tensor, graphs: PackedGraphs) -> None:
     """A teacher scores here as in its run: other labels, or another division, would be another task."""
     known = trained.benchmark
     if int((known.graphs.graphs["split"] == 0).sum()) != len(graphs):  # it was trained with more graphs, or with fewer

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.packed import PackedGraphs
-from dgn.nn import DGN, Branches
+from dgn.nn import DGN, Ensemble
 from dgn.training.config import NetworkSettings
-from dgn.training.devices import store_device
-from dgn.training.evaluate import names_read, predict_sides
-from dgn.training.tta import both_sides, mirror_weights
+from dgn.training.devices import dataset_device
+from dgn.training.evaluate import predict_sides, required_inputs
+from dgn.training.tta import both_sides, reflect_weights
 
 BATCH = 128  # graphs that are asked about at once
 
 
 @torch.no_grad()
 def ask(
-    networks: Sequence[DGN | Branches],
+    networks: Sequence[DGN | Ensemble],
     settings: NetworkSettings,
     targets: int,
     graphs: PackedGraphs,
@@ -33,10 +33,10 @@ def ask(
     Laws: it depends neither on the graphs beside one nor on their order, up to rounding.
     """
     plan, of_nodes = settings.plan, settings.readout == "nodes"
-    store = Store(graphs, names_read(settings, graphs), store_device(graphs, device))
+    store = DeviceDataset(graphs, required_inputs(settings, graphs), dataset_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     if settings.both_sides:
-        store.mirrored = mirror_weights(plan, store)
+        store.mirrored = reflect_weights(plan, store)
     store.edges.pop("field", None)
     store.nodes.pop("gap", None)
     sides = both_sides(store, coordinates) if settings.both_sides else (store,)

@@ -6,26 +6,28 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from dgn.data.loader.device_dataset import Store
-from dgn.data.loader.static_batch import Batches, Room
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.static_batch import BatchShape, StaticBatches
 from dgn.training.cuda_graphs import captured
 
 
-class Feed:
-    """Batches of a store in the rows of ``words`` [S, W], always at the same place.
+class EpochBuffer:
+    """Batches of a dataset in the rows of ``words`` [S, W], always at the same place.
 
     Gathering is many small operations: where the graphs lie on the device and stay as they are, they are captured as
-    one CUDA graph too; what an epoch puts in their place (:meth:`Store.replaced`) is gathered step by step. All is
-    queued behind the steps before, which still read the old batches.
+    one CUDA graph too; what an epoch puts in their place (:meth:`DeviceDataset.replaced`) is gathered step by step. All
+    is queued behind the steps before, which still read the old batches.
     """
 
-    def __init__(self, store: Store, room: Room, example: Batches, rows: int, device: torch.device) -> None:
+    def __init__(
+        self, store: DeviceDataset, room: BatchShape, example: StaticBatches, rows: int, device: torch.device
+    ) -> None:
         self.store, self.room = store, room
         self.words = example.words[:1].to(device).expand(rows, -1).contiguous()
         self.numbers = torch.full((rows, room.graphs), -1, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
-    def fill_parts(self, parts: Sequence[Tensor], store: Store, fed: bool) -> Iterator[None]:
+    def fill_parts(self, parts: Sequence[Tensor], store: DeviceDataset, fed: bool) -> Iterator[None]:
         """Fill in one part of an epoch after the other from ``store``; ``fed`` says that the first is there already.
 
         From another device the next part is gathered in a thread while this one is used.
@@ -45,7 +47,7 @@ class Feed:
                 self.words[: len(batches)].copy_(batches.words, non_blocking=True)
                 yield
 
-    def fill(self, numbers: Tensor, store: Store) -> None:
+    def fill(self, numbers: Tensor, store: DeviceDataset) -> None:
         """Put the batches of the graphs ``numbers`` [S, B] of a store into the first rows."""
         if store is not self.store:
             self.words[: len(numbers)].copy_(store.gather(numbers, self.room).words)

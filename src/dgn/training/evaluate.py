@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dgn.data.loader.static_batch import Batch, Batches
+from dgn.data.loader.static_batch import Batch, StaticBatches
 from dgn.data.packed import PackedGraphs
 from dgn.training.config import NetworkSettings
 from dgn.training.objectives import Objective
 
-LESSONS = "lessons"  # the name of what teachers make of the labels of graphs
+SOFT_TARGETS = "lessons"  # the name of what teachers make of the labels of graphs
 FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU
 
 
@@ -23,7 +23,7 @@ class Scores(NamedTuple):
     metrics: dict[str, float]
 
 
-def names_read(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
+def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
     """The values of nodes and edges that a network reads, or its weights are made of, as far as graphs have them."""
     potential, gap = settings.reads_potential, settings.plan.needs_gap
     nodes = {"x": True, "structure": True, "potential": potential, "gap": gap}
@@ -61,10 +61,10 @@ def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
     return batch.graphs["y"], batch.real_graphs[:, 0]
 
 
-def lesson_of(batch: Batch) -> tuple[Tensor, Tensor]:
+def training_target(batch: Batch) -> tuple[Tensor, Tensor]:
     """What a network in training is told of a batch: its lessons, where it has teachers, or else its targets."""
     target, real = target_of(batch)
-    return batch.graphs.get(LESSONS, target), real
+    return batch.graphs.get(SOFT_TARGETS, target), real
 
 
 class Split:
@@ -76,11 +76,15 @@ class Split:
     """
 
     def __init__(
-        self, sides: Sequence[Batches], objective: Objective, targets: int, device: torch.device | str | None = None
+        self,
+        sides: Sequence[StaticBatches],
+        objective: Objective,
+        targets: int,
+        device: torch.device | str | None = None,
     ) -> None:
         batches, self.objective, self.sides = sides[0], objective, len(sides)
         words = batches.words if len(sides) == 1 else torch.cat([side.words for side in sides], dim=1)
-        self.batches = Batches(words, batches.slots, batches.room)
+        self.batches = StaticBatches(words, batches.slots, batches.room)
         place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in self.batches]
         real = torch.cat([real for _, real in every]) > 0

@@ -81,11 +81,11 @@ class Experiment:
         here, there = (_flat(each.to_dict()) for each in (self, other))
         return [key for key in dict.fromkeys([*here, *there]) if here.get(key) != there.get(key)]
 
-    def tell_differences(self, there: "Experiment") -> str:
+    def format_diff(self, there: "Experiment") -> str:
         """The first settings in which another experiment would train differently, with both values; or nothing.
 
         >>> one, two = (load_experiment("digits/mean", [f"training.epochs={n}"]) for n in (1, 2))
-        >>> one.tell_differences(two)
+        >>> one.format_diff(two)
         'training.epochs (2 there, 1 asked for)'
         """
         changed, asked, found = self.differences(there), _flat(self.to_dict()), _flat(there.to_dict())

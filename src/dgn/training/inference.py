@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark, with_fraction
-from dgn.data.datasets.own import with_columns
+from dgn.data.datasets.own import as_2d_features
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import add_structure
 from dgn.graph.checks import check_option
 from dgn.graph.columns import as_columns
-from dgn.nn import DGN, Branches
+from dgn.nn import DGN, Ensemble
 from dgn.training.build import build_network
 from dgn.training.checkpoint import MODEL, load_checkpoint
 from dgn.training.devices import choose_device, matrix_precision
@@ -28,11 +28,11 @@ from dgn.training.tta import last_coordinate
 OF_GRAPHS = {"structure", "edge_encoder"}  # with buffers that training graphs decide: scales, kinds of edges
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """A network as it was scored, in evaluation mode, its experiment, its graphs, and its scores of every part."""
 
     experiment: Experiment
-    network: DGN | Branches
+    network: DGN | Ensemble
     benchmark: Benchmark
     metrics: dict[str, dict[str, float]]
 
@@ -48,7 +48,7 @@ class Predicted(NamedTuple):
     truth: Tensor
 
 
-def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None) -> Trained:
+def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None) -> TrainedModel:
     """The network of one seed, from a folder such as ``runs/zinc/plus/seed-1``.
 
     Its encoders depend on the graphs that it was trained with. They are loaded from where they were then; ``data``
@@ -66,8 +66,8 @@ def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None)
         experiment = replace(experiment, data=replace(experiment.data, path=str(data)))
     elif not isinstance(data, Benchmark | None):
         raise TypeError(
-            f"data: expected a place, or a Benchmark such as dgn.data.own_benchmark gives, got {type(data).__name__}; "
-            "leave it out to load the graphs from where they were"
+            f"data: expected a path, or a Benchmark such as dgn.data.benchmark_from_graphs gives, got "
+            f"{type(data).__name__}; leave it out to load the graphs from where they were"
         )
     benchmark = data if isinstance(data, Benchmark) else load_graphs(experiment)
     benchmark = with_fraction(benchmark, experiment.data.train_fraction)
@@ -88,10 +88,10 @@ def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None)
             f"{path}: expected the graphs of {experiment.data.dataset} that it was trained with, got others, "
             f"{problem}; name the place of the right ones"
         )
-    return Trained(experiment, network.eval(), benchmark, about["metrics"])
+    return TrainedModel(experiment, network.eval(), benchmark, about["metrics"])
 
 
-def predict_part(trained: Trained, part: str, device: str = "auto") -> Predicted:
+def predict_split(trained: TrainedModel, part: str, device: str = "auto") -> Predicted:
     """What a network says of the graphs of ``part``: train, val or test, in the order of the dataset.
 
     Law: scores of it are those of the run, up to rounding.
@@ -103,7 +103,7 @@ def predict_part(trained: Trained, part: str, device: str = "auto") -> Predicted
     return Predicted(said, truth.flatten() if objective.endswith("classification") else truth.view_as(said))
 
 
-def predict_graphs(trained: Trained, graphs: PackedGraphs | Iterable[Any], device: str = "auto") -> Tensor:
+def predict_graphs(trained: TrainedModel, graphs: PackedGraphs | Iterable[Any], device: str = "auto") -> Tensor:
     """What a network says of other graphs, packed or PyG's ``Data``, a row for each graph or node: [R, T].
 
     They have features as the graphs have that it was trained with, and a field where those came with one; eigenvectors,
@@ -120,10 +120,10 @@ def predict_graphs(trained: Trained, graphs: PackedGraphs | Iterable[Any], devic
         return ask([trained.network], settings, trained.benchmark.targets, packed, chosen, _coordinates(trained))[0]
 
 
-def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
+def complete(trained: TrainedModel, graphs: PackedGraphs) -> PackedGraphs:
     """Graphs with all values that a network reads, added as in training where they are missing."""
     known, data, wanted = trained.benchmark, trained.experiment.data, trained.experiment.num_directions
-    graphs = with_columns(graphs)
+    graphs = as_2d_features(graphs)
     if known.structure is not None and "structure" not in graphs.nodes:
         graphs = add_structure(graphs, known.structure)
     given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
@@ -137,7 +137,7 @@ def complete(trained: Trained, graphs: PackedGraphs) -> PackedGraphs:
     return add_directions(graphs, wanted, data.normalization)
 
 
-def _coordinates(trained: Trained) -> Tensor | None:
+def _coordinates(trained: TrainedModel) -> Tensor | None:
     """The inputs that are mirrored: decided by all graphs, for in a few an input may be a coordinate by chance."""
     if not trained.experiment.network.both_sides:
         return None
@@ -145,7 +145,7 @@ def _coordinates(trained: Trained) -> Tensor | None:
     return last_coordinate(as_columns(nodes["x"]), nodes["potential"])
 
 
-def _check_features(trained: Trained, graphs: PackedGraphs) -> None:
+def _check_features(trained: TrainedModel, graphs: PackedGraphs) -> None:
     """Nodes, and edges where they are read, have as many columns as in training, of categories or of numbers."""
     known, network = trained.benchmark, trained.experiment.network
     edges = [("edge_attr", graphs.edges, known.graphs.edges)] if network.edge_dim else []

@@ -28,6 +28,6 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     return with_structure(benchmark, data.random_walk, data.rings, kept)
 
 
-def any_directions(data: DataSettings) -> DataSettings:
+def ignore_direction_count(data: DataSettings) -> DataSettings:
     """What decides which graphs are loaded, but for the number of directions: fewer are the first columns of more."""
     return replace(data, directions=None)

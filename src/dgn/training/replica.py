@@ -8,15 +8,15 @@ import torch
 from lightning.fabric import Fabric
 from torch import Tensor, nn
 
-from dgn.data.loader.device_dataset import Store
-from dgn.data.loader.static_batch import Batches, Room
-from dgn.nn import DGN, Branches
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.static_batch import BatchShape, StaticBatches
+from dgn.nn import DGN, Ensemble
 from dgn.nn.dropout import draw_from
-from dgn.nn.fused.wgrad_stream import aside
+from dgn.nn.fused.wgrad_stream import use_wgrad_stream
 from dgn.training.augment import augment, is_active
-from dgn.training.cuda_graphs import Replay
-from dgn.training.epoch_buffer import Feed
-from dgn.training.evaluate import Split, lesson_of, predict
+from dgn.training.cuda_graphs import GraphedStep
+from dgn.training.epoch_buffer import EpochBuffer
+from dgn.training.evaluate import Split, predict, training_target
 from dgn.training.experiment import Experiment
 from dgn.training.objectives import Objective
 from dgn.training.optim import FlatAdam, entry_gradient, is_entrywise, make_adam
@@ -27,20 +27,20 @@ LARGEST_CHUNK = 1 << 30  # bytes of batches that are gathered at once
 TINY = 1e-12  # in place of a denominator of 0: a batch without labels
 
 
-class OnWords(nn.Module):
+class PackedBatchModule(nn.Module):
     """A network that reads its batch from a row of words: one tensor, which any wrapper passes on as it is."""
 
-    def __init__(self, network: DGN | Branches) -> None:
+    def __init__(self, network: DGN | Ensemble) -> None:
         super().__init__()
         self.network = network
-        self.batches: Batches | None = None
+        self.batches: StaticBatches | None = None
 
     def forward(self, row: Tensor) -> Tensor:
         assert self.batches is not None
         return predict(self.network, self.batches.read(row))
 
 
-class Draw(NamedTuple):
+class EpochPlan(NamedTuple):
     """What is random in an epoch: its batches of graphs [S, B], and the graphs as the epoch sees them.
 
     ``fed`` says that the batches lie where the step reads them already.
@@ -48,11 +48,11 @@ class Draw(NamedTuple):
 
     epoch: int
     mine: Tensor
-    store: Store
+    store: DeviceDataset
     fed: bool
 
 
-class Member:
+class Replica:
     """A network that trains, alone or beside others on the same device.
 
     All that is random in an epoch (the order of graphs, dropout, augmentation) is a function of the seed and the
@@ -63,10 +63,10 @@ class Member:
     def __init__(
         self,
         seed: int,
-        network: DGN | Branches,
+        network: DGN | Ensemble,
         experiment: Experiment,
         objective: Objective,
-        store: Store,
+        store: DeviceDataset,
         fabric: Fabric,
     ) -> None:
         self.seed, self.network, self.objective, self.store, self.fabric = seed, network, objective, store, fabric
@@ -79,7 +79,7 @@ class Member:
         network.to(self.device)
         given = network.parameters(), self.settings.learning_rate, self.settings.weight_decay
         adam = make_adam(*given, self.device, flat=self.captures)
-        self.words = OnWords(network)
+        self.words = PackedBatchModule(network)
         self.model, self.optimizer = fabric.setup(self.words, adam)
         self.adam = adam
         self.state = State(network, adam, self.settings.averaging)
@@ -87,11 +87,11 @@ class Member:
         draw_from(network, self.generator)
         self.terms = torch.zeros(2, device=self.device)
         self.schedule = Schedule.start(self.settings)
-        self.ahead: Draw | None = None
-        self.room: Room | None = None
-        self.replay: Replay | None = None
-        self.feed: Feed | None = None
-        self.evaluations: dict[int, Replay] = {}
+        self.ahead: EpochPlan | None = None
+        self.room: BatchShape | None = None
+        self.replay: GraphedStep | None = None
+        self.feed: EpochBuffer | None = None
+        self.evaluations: dict[int, GraphedStep] = {}
 
     def train_epoch(self, numbers: Tensor) -> Iterator[None]:
         """Train once on the graphs ``numbers`` [G], a step at a time."""
@@ -109,9 +109,9 @@ class Member:
         for part in torch.split(draw.mine, 1):
             batches = draw.store.gather(part, self.store.needs(part)).to(self.device)
             self.words.batches = batches
-            yield from Replay(self._step, batches.words).steps(1)
+            yield from GraphedStep(self._step, batches.words).steps(1)
 
-    def _captured_steps(self, draw: "Draw") -> Iterator[None]:
+    def _captured_steps(self, draw: "EpochPlan") -> Iterator[None]:
         """The steps of an epoch, fed with as many batches at once as there is room for."""
         assert self.feed is not None
         assert self.replay is not None
@@ -120,19 +120,19 @@ class Member:
         for part, _ in zip(parts, feed, strict=True):
             yield from self.replay.steps(len(part))
 
-    def _draw(self, numbers: Tensor, epoch: int) -> "Draw":
+    def _draw(self, numbers: Tensor, epoch: int) -> "EpochPlan":
         """The order and the field of an epoch; with room for all of it, its batches are gathered right away."""
         order = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(_seed(self.seed, epoch, "order")))
         mine = cut(numbers[order], self.settings.batch_size)[:, self.fabric.global_rank :: self.fabric.world_size]
         store = self._augmented(epoch)
         if not self.captures:
-            return Draw(epoch, mine, store, False)
+            return EpochPlan(epoch, mine, store, False)
         self._find_room(numbers, mine)
         assert self.feed is not None
         fits = self.store.device == self.device and len(mine) <= len(self.feed.words)
         if fits:
             self.feed.fill(mine, store)
-        return Draw(epoch, mine, store, fits)
+        return EpochPlan(epoch, mine, store, fits)
 
     def evaluate(self, split: Split) -> None:
         """Predict for a split, queued behind what came before; :meth:`Split.scores` then waits for it."""
@@ -142,7 +142,7 @@ class Member:
         if known is None:
             words = split.batches.words
             capture = self.captures and words.device == self.device
-            known = Replay(lambda row, counter: split.step(self.network, row, counter), words, capture=capture)
+            known = GraphedStep(lambda row, counter: split.step(self.network, row, counter), words, capture=capture)
             split.terms.zero_()
             self.evaluations[id(split)] = known
         with self.state.averaged():
@@ -161,10 +161,10 @@ class Member:
         self.optimizer.zero_grad(set_to_none=True)
         if self.side is not None:  # a capture can only wait for a branch that it knows, and not every layer begins one
             self.side.wait_stream(torch.cuda.current_stream(self.device))
-        with aside(self.side):
+        with use_wgrad_stream(self.side):
             prediction = self.model(row)
-        target, real = (self._for_branches(each) for each in lesson_of(self.words.batches.read(row)))
-        self._go_back(prediction, target, real)
+        target, real = (self._for_branches(each) for each in training_target(self.words.batches.read(row)))
+        self._backward_pass(prediction, target, real)
         if self.side is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.side)
         self.optimizer.step()
@@ -175,7 +175,7 @@ class Member:
         """Targets, or whether they are real, once for each branch that answers."""
         return values if self.branches == 1 else values.repeat(self.branches, *[1] * (values.dim() - 1))
 
-    def _go_back(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
+    def _backward_pass(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
         """Gradients of the loss, whose terms are added up."""
         if self.captures and is_entrywise(self.objective.name, prediction):
             gradient = entry_gradient(self.objective.name, prediction, target, real, self.terms, TINY)
@@ -197,7 +197,7 @@ class Member:
         torch.distributed.all_reduce(summed)
         return summed
 
-    def _augmented(self, epoch: int) -> Store:
+    def _augmented(self, epoch: int) -> DeviceDataset:
         """The graphs as an epoch sees them."""
         if not is_active(self.augmentation):
             return self.store
@@ -208,17 +208,17 @@ class Member:
     def _find_room(self, numbers: Tensor, mine: Tensor) -> None:
         """Capture the step for batches of one size, again if an epoch has a larger one."""
         need, old = self.store.needs(mine), self.room or self.store.room(mine.size(1), numbers)
-        room = Room(mine.size(1), max(need.nodes, old.nodes), max(need.edges, old.edges))
+        room = BatchShape(mine.size(1), max(need.nodes, old.nodes), max(need.edges, old.edges))
         if room == self.room:
             return
         self.room, self.replay, self.feed = room, None, None
         one = self.store.gather(mine[:1], room)
         rows = max(1, min(len(mine), LARGEST_CHUNK // one.words.nbytes))
-        self.feed = Feed(self.store, room, one, rows, self.device)
+        self.feed = EpochBuffer(self.store, room, one, rows, self.device)
         self.words.batches = one
         before, terms = self.state.tensors(), self.terms.clone()  # of an epoch whose loss nobody has read yet
         self.network.train()
-        self.replay = Replay(self._step, self.feed.words, [self.generator], capture=True)
+        self.replay = GraphedStep(self._step, self.feed.words, [self.generator], capture=True)
         if isinstance(self.adam, FlatAdam):
             self.adam.settle()
         self.state.load(before)

@@ -16,9 +16,9 @@ import dgn
 from dgn.training.build import count_parameters
 from dgn.training.checkpoint import MODEL, load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError
-from dgn.training.evaluate import LESSONS, Scores, Split
+from dgn.training.evaluate import SOFT_TARGETS, Scores, Split
 from dgn.training.experiment import Experiment, read_experiment
-from dgn.training.replica import Member
+from dgn.training.replica import Replica
 from dgn.training.schedule import Schedule
 
 
@@ -60,7 +60,7 @@ class RunResult:
 class Run:
     """A member with its past."""
 
-    def __init__(self, member: Member, experiment: Experiment, folder: Path | None) -> None:
+    def __init__(self, member: Replica, experiment: Experiment, folder: Path | None) -> None:
         self.member, self.experiment, self.settings = member, experiment, experiment.training
         self.checkpoint = None if folder is None else folder / f"seed-{member.seed}" / "checkpoint.safetensors"
         self.history: list[dict[str, float]] = []
@@ -149,7 +149,7 @@ class Run:
         if found is None:
             return
         tensors, state = found
-        changed = self.experiment.tell_differences(read_experiment(state["experiment"]))
+        changed = self.experiment.format_diff(read_experiment(state["experiment"]))
         if changed:
             raise ValueError(
                 f"{self.checkpoint}: expected a checkpoint of this experiment, got one that differs in "
@@ -180,7 +180,7 @@ class Run:
     @cached_property
     def _machine(self) -> dict[str, Any]:
         """What the bits of the result depend on; with teachers, on their lessons too."""
-        lessons, here = self.member.store.graphs.get(LESSONS), machine(self.member.device)
+        lessons, here = self.member.store.graphs.get(SOFT_TARGETS), machine(self.member.device)
         if lessons is None:
             return here
         return {**here, "lessons": hashlib.blake2b(lessons.cpu().numpy().tobytes(), digest_size=4).hexdigest()}

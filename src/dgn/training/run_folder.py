@@ -86,7 +86,7 @@ def is_begun(out: Path, experiment: Experiment) -> bool:
     path = out / EXPERIMENT
     if not path.exists() or not any(out.glob("seed-*")):
         return False
-    changed = experiment.tell_differences(load_experiment(path))
+    changed = experiment.format_diff(load_experiment(path))
     if changed:
         raise ValueError(
             f"{out}: expected a new folder or one of the same experiment, got one that differs in "

@@ -10,25 +10,25 @@ from torch import Tensor
 from dgn.aggregation import degree_scalers
 from dgn.aggregation.scalers import mean_log_degree
 from dgn.data.benchmark import Benchmark, with_directions, with_fraction
-from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.packed import PackedGraphs
-from dgn.nn.conv_parts import scaler_key
+from dgn.nn.conv_parts import degree_scaler_key
 from dgn.training.augment import changes_field, mirrors_alone
-from dgn.training.devices import store_device
-from dgn.training.evaluate import Split, names_read
+from dgn.training.devices import dataset_device
+from dgn.training.evaluate import Split, required_inputs
 from dgn.training.experiment import Experiment
 from dgn.training.objectives import Objective, make_objective
 from dgn.training.replica import cut
-from dgn.training.tta import both_sides, mirror_weights
+from dgn.training.tta import both_sides, reflect_weights
 
 SPLITS = ("train", "val", "test")
 OF_DIRECTIONS = ("potential", "repeated", "gap", "field")  # values with a column for each
 
 
-class Material(NamedTuple):
+class SharedData(NamedTuple):
     """What all seeds share: graphs on the device, the splits, the objective that they are trained for."""
 
-    store: Store
+    store: DeviceDataset
     training: Tensor
     splits: dict[str, Split]
     objective: Objective
@@ -38,7 +38,7 @@ class Material(NamedTuple):
         return {name: split.fork() for name, split in self.splits.items()}
 
 
-def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) -> Material:
+def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) -> SharedData:
     """Bring the graphs of an experiment to the device, with the weights of their field."""
     data, network = experiment.data, experiment.network
     check_structure(experiment, benchmark)
@@ -54,17 +54,17 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
                 f"split: expected graphs for train, val and test, got none for {name}; see graphs['split']"
             )
     names, plan = _names(experiment, benchmark, graphs), network.plan
-    store = Store(graphs, names, store_device(graphs, device))
+    store = DeviceDataset(graphs, names, dataset_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     shown = (split == 0).to(store.device)[store.graph.batch]
     delta = mean_log_degree(store.graph.in_degree[shown])
     if experiment.augmentation.shift:
         store.deviation = store.nodes["x"][shown].float().std(dim=0, unbiased=False)
     if network.scalers != ("identity",):
-        name = scaler_key(network.scalers, delta, torch.float32)
+        name = degree_scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
     if network.both_sides or mirrors_alone(experiment.augmentation):
-        store.mirrored = mirror_weights(plan, store)
+        store.mirrored = reflect_weights(plan, store)
     if mirrors_alone(experiment.augmentation) or not changes_field(experiment.augmentation):
         store.edges.pop("field", None)  # all weights are known: nobody reads it again
         store.nodes.pop("gap", None)
@@ -83,7 +83,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         batches = [side.gather(cuts, room).to(place) for side in sides]
         splits[name] = Split(batches, objective, benchmark.targets, device)
         _check_targets(splits[name], name)
-    return Material(store, numbers[0], splits, trained_for, delta)
+    return SharedData(store, numbers[0], splits, trained_for, delta)
 
 
 def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -> dict[str, list[str]]:
@@ -101,7 +101,7 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
             "augmentation.mirror or hide, got graphs with a field alone; give them a potential too, as AddCoordinates "
             "does"
         )
-    names = names_read(experiment.network, graphs)
+    names = required_inputs(experiment.network, graphs)
     more = [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
     nodes = list(dict.fromkeys([*names["nodes"], *more]))
     return {**names, "nodes": nodes, "graphs": [name for name in ("y",) if name in graphs.graphs]}

@@ -16,9 +16,9 @@ from dgn.training.devices import make_fabric, matrix_precision
 from dgn.training.distillation import teach
 from dgn.training.errors import OutOfMemoryError, is_out_of_memory
 from dgn.training.experiment import Experiment
-from dgn.training.replica import Member
+from dgn.training.replica import Replica
 from dgn.training.run import EpochReport, Run, RunResult
-from dgn.training.shared_data import Material, prepare
+from dgn.training.shared_data import SharedData, prepare
 
 DONE = object()
 SAVE_EVERY = 10.0  # seconds between checkpoints
@@ -71,17 +71,17 @@ def train(
     return results
 
 
-def _member(seed: int, experiment: Experiment, benchmark: Benchmark, material: Material, fabric: Fabric) -> Member:
+def _member(seed: int, experiment: Experiment, benchmark: Benchmark, material: SharedData, fabric: Fabric) -> Replica:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = build_network(experiment.network, benchmark, material.delta)
-    return Member(seed, network, experiment, material.objective, material.store, fabric)
+    return Replica(seed, network, experiment, material.objective, material.store, fabric)
 
 
 def _train(
     runs: list[Run],
     streams: Mapping[int, Any],
-    material: Material,
+    material: SharedData,
     on_epoch: Callable[[EpochReport], None] | None,
     save_every: float,
 ) -> None:
@@ -108,12 +108,12 @@ def _train(
             saved = time.perf_counter()
 
 
-def _finish(run: Run, streams: Mapping[int, Any], material: Material) -> RunResult:
+def _finish(run: Run, streams: Mapping[int, Any], material: SharedData) -> RunResult:
     with streams[run.member.seed]:
         return run.finish(material.fork())
 
 
-def side_by_side(members: Sequence[Member], streams: Sequence[Any], numbers: Tensor) -> None:
+def side_by_side(members: Sequence[Replica], streams: Sequence[Any], numbers: Tensor) -> None:
     """An epoch of each member, a step of each in turn: queued whole, one after the other, they would not overlap."""
     going = [(stream, member.train_epoch(numbers)) for member, stream in zip(members, streams, strict=True)]
     while going:

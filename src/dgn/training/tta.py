@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Plan, Weights
-from dgn.data.loader.device_dataset import Store
+from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.graph import Graph
 
 
@@ -13,7 +13,7 @@ def last_coordinate(x: Tensor, potential: Tensor) -> Tensor:
     return (x == potential[:, -1:]).all(dim=0)
 
 
-def mirror_nodes(store: Store, heads: Tensor, coordinates: Tensor | None = None) -> dict[str, Tensor]:
+def mirror_nodes(store: DeviceDataset, heads: Tensor, coordinates: Tensor | None = None) -> dict[str, Tensor]:
     """Coordinates of the nodes, those of some graphs mirrored, and inputs that are the last coordinate with it.
 
     A coordinate stays between the smallest and the largest of its graph.
@@ -33,7 +33,7 @@ def mirror_nodes(store: Store, heads: Tensor, coordinates: Tensor | None = None)
     return nodes
 
 
-def mirror_field(store: Store, heads: Tensor) -> Tensor:
+def mirror_field(store: DeviceDataset, heads: Tensor) -> Tensor:
     """The field of these graphs: along the last coordinate it changes its sign."""
     assert store.graph.batch is not None
     field = store.edges["field"].clone()
@@ -41,14 +41,14 @@ def mirror_field(store: Store, heads: Tensor) -> Tensor:
     return field
 
 
-def mirror_weights(plan: Plan, store: Store) -> Weights:
+def reflect_weights(plan: Plan, store: DeviceDataset) -> Weights:
     """The weights of all graphs mirrored; those that they have, if no field is read."""
     if "field" not in store.edges:
         return store.weights
     return plan.compute_weights(mirror_field(store, _all(store)), store.graph, store.nodes.get("gap"))
 
 
-def choose_weights(heads: Tensor, store: Store) -> Weights:
+def choose_weights(heads: Tensor, store: DeviceDataset) -> Weights:
     """The weights of each graph from those of both sides."""
     plain, mirrored, graph = store.weights, store.mirrored, store.graph
     assert mirrored is not None
@@ -57,7 +57,7 @@ def choose_weights(heads: Tensor, store: Store) -> Weights:
     return Weights(edge, torch.where(heads[graph.batch], mirrored.self, plain.self))
 
 
-def both_sides(store: Store, coordinates: Tensor | None = None) -> tuple[Store, Store]:
+def both_sides(store: DeviceDataset, coordinates: Tensor | None = None) -> tuple[DeviceDataset, DeviceDataset]:
     """All graphs as they are, and all of them mirrored; the store knows the weights of both."""
     assert store.mirrored is not None
     return store, store.replaced(store.mirrored, mirror_nodes(store, _all(store), coordinates))
@@ -71,5 +71,5 @@ def ends_of_graphs(values: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
     return least, most
 
 
-def _all(store: Store) -> Tensor:
+def _all(store: DeviceDataset) -> Tensor:
     return torch.ones(store.graph.num_graphs, 1, dtype=torch.bool, device=store.device)

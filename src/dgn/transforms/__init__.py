@@ -2,12 +2,12 @@
 
 from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections
-from dgn.transforms.structure import AddReturnProbabilities, AddRings
+from dgn.transforms.structure import AddRandomWalkPE, AddRings
 
 __all__ = [
     "AddCoordinates",
     "AddDirections",
-    "AddReturnProbabilities",
+    "AddRandomWalkPE",
     "AddRings",
     "RandomDistortion",
     "RandomReflection",

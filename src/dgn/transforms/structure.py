@@ -12,12 +12,12 @@ from dgn.encodings.rings import SIZES, check_sizes
 
 
 @functional_transform("add_dgn_return_probabilities")
-class AddReturnProbabilities(BaseTransform):
+class AddRandomWalkPE(BaseTransform):
     """Add the probabilities that a random walk is back after 1 to ``steps`` steps: ``random_walk`` [N, steps].
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
-    >>> AddReturnProbabilities(steps=2)(data).random_walk.tolist()
+    >>> AddRandomWalkPE(steps=2)(data).random_walk.tolist()
     [[0.0, 0.5], [0.0, 1.0], [0.0, 0.5]]
     """
 

@@ -16,7 +16,7 @@ FEWEST = 5  # others, below which none is given up
 FILE = "checks.json"
 
 
-class GivenUpError(Exception):
+class TrialPruned(Exception):  # noqa: N818, as Optuna calls it
     """A trial fell behind; the text says how far."""
 
 
@@ -53,7 +53,7 @@ class Watch:
         bar, sign = median(others), 1 if METRICS[self.metric][1] else -1
         if sign * score < sign * bar:
             mine, theirs = (format_score(self.metric, unit(self.metric) * value) for value in (score, bar))
-            raise GivenUpError(
+            raise TrialPruned(
                 f"given up after {epoch} of {self.epochs} epochs: validation {self.metric} {mine} there, where "
                 f"the median of {len(others)} others is {theirs}"
             )

@@ -190,7 +190,7 @@ def _describe(folder: Path, experiment: Experiment, told: dict[str, Any]) -> Non
     path, text = folder / DESCRIPTION, yaml.safe_dump({"experiment": experiment.to_dict(), **told}, sort_keys=False)
     if path.exists():
         before = yaml.safe_load(path.read_text(encoding="utf-8"))
-        settings = experiment.tell_differences(read_experiment(before["experiment"]))
+        settings = experiment.format_diff(read_experiment(before["experiment"]))
         changed = [settings] * bool(settings) + [key for key in told if before.get(key) != yaml.safe_load(text)[key]]
         if changed:
             raise ValueError(

@@ -5,8 +5,8 @@ import torch
 from torch_geometric.data import Data
 
 import dgn
-from dgn.data import PackedGraphs, own_benchmark
-from dgn.data.datasets.own import METRICS, load_own
+from dgn.data import PackedGraphs, benchmark_from_graphs
+from dgn.data.datasets.own import METRICS, load_packed_benchmark
 from dgn.training.experiment import read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.objectives import OBJECTIVES, make_objective
@@ -24,15 +24,17 @@ def graphs(count=20, y=None, **values):
 
 
 def test_numbers_and_categories_are_told_apart():
-    plain = own_benchmark(graphs(), "regression")
+    plain = benchmark_from_graphs(graphs(), "regression")
     assert (plain.node_sizes, plain.edge_sizes, plain.targets, plain.metric) == (None, None, 1, "mae")
     x, bonds = torch.tensor([[0, 5], [1, 2], [0, 0]]), torch.tensor([0, 0, 2, 2])
-    coded = own_benchmark(graphs(x=x, edge_attr=bonds, y=lambda _: torch.rand(1, 3)), "regression")
+    coded = benchmark_from_graphs(graphs(x=x, edge_attr=bonds, y=lambda _: torch.rand(1, 3)), "regression")
     assert (coded.node_sizes, coded.edge_sizes, coded.targets) == ((2, 6), (3,), 3)
 
 
 def test_single_numbers_are_columns():
-    made = own_benchmark(graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression").graphs
+    made = benchmark_from_graphs(
+        graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression"
+    ).graphs
     assert {tuple(values.shape[1:]) for values in (made.nodes["x"], *made.edges.values())} == {(1,)}
     assert set(made.edges) == {"edge_attr", "field"}
 
@@ -47,17 +49,17 @@ def test_single_numbers_are_columns():
     ],
 )
 def test_targets_say_how_many_outputs_there_are(objective, y, targets, metric):
-    found = own_benchmark(graphs(y=y), objective)
+    found = benchmark_from_graphs(graphs(y=y), objective)
     assert (found.targets, found.metric, found.objective) == (targets, metric, objective)
 
 
 def test_a_split_is_drawn_once_unless_it_is_given():
-    drawn, again = (own_benchmark(graphs(), "regression").graphs.graphs["split"] for _ in range(2))
+    drawn, again = (benchmark_from_graphs(graphs(), "regression").graphs.graphs["split"] for _ in range(2))
     assert torch.equal(drawn, again)
     assert drawn.bincount().tolist() == [16, 2, 2]
     given = torch.tensor([2, 1] + [0] * 18)
     packed = PackedGraphs.from_data(graphs()).with_values(graphs={"split": given})
-    assert torch.equal(own_benchmark(packed, "regression").graphs.graphs["split"], given)
+    assert torch.equal(benchmark_from_graphs(packed, "regression").graphs.graphs["split"], given)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +90,12 @@ def test_a_split_is_drawn_once_unless_it_is_given():
 )
 def test_what_does_not_fit_is_refused(made, objective, message):
     with pytest.raises(ValueError, match=message):
-        own_benchmark(graphs(**made), objective)
+        benchmark_from_graphs(graphs(**made), objective)
 
 
 def test_a_saved_file_is_trained_on(tmp_path):
     file = tmp_path / "mine.safetensors"
-    own_benchmark(graphs(), "regression").graphs.save(file)
+    benchmark_from_graphs(graphs(), "regression").graphs.save(file)
     network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"]}
     told = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
     experiment = read_experiment({**told, "training": {"metric": "mae", "epochs": 2}})
@@ -105,7 +107,7 @@ def test_a_saved_file_is_trained_on(tmp_path):
 @pytest.mark.parametrize("saved", [False, True], ids=["in memory", "from a file"])
 def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
     field = torch.tensor([[2.0], [0.0], [-1.0], [0.5]])
-    benchmark, data = own_benchmark(graphs(field=field), "regression"), {"dataset": "own"}
+    benchmark, data = benchmark_from_graphs(graphs(field=field), "regression"), {"dataset": "own"}
     if saved:
         data["path"] = str(tmp_path / "mine.safetensors")
         benchmark.graphs.save(data["path"])
@@ -134,7 +136,7 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
 def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
     network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
     told = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
-    made = own_benchmark(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
+    made = benchmark_from_graphs(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
     with pytest.raises(ValueError, match=message):
         train(read_experiment(told), made, seeds=[1], device="cpu")
 
@@ -150,21 +152,21 @@ def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expe
     network = {"hidden": 8, "layers": 1, "aggregators": ["mean"], "readout": readout}
     experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
     with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
-        train(experiment, own_benchmark(graphs(y=y), objective), seeds=[1], device="cpu")
+        train(experiment, benchmark_from_graphs(graphs(y=y), objective), seeds=[1], device="cpu")
 
 
 def test_files_that_tell_too_little_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"data\.path: expected the file of your own graphs, got none"):
-        load_own(None)
+        load_packed_benchmark(None)
     PackedGraphs.from_data(graphs()).save(tmp_path / "bare.safetensors")
     with pytest.raises(
         ValueError, match=r"bare.safetensors: expected a file that tells its objective, got one without"
     ):
-        load_own(tmp_path / "bare.safetensors")
+        load_packed_benchmark(tmp_path / "bare.safetensors")
     (tmp_path / "mine.pt").touch()
     for place, found in (("mine.pt", ".pt"), (".", "a folder")):
         with pytest.raises(ValueError, match=rf"expected a file of packed graphs, .*, got {found}; dgn.data.own_bench"):
-            load_own(tmp_path / place)
+            load_packed_benchmark(tmp_path / place)
 
 
 def test_metrics_are_those_of_the_objectives():
@@ -172,5 +174,5 @@ def test_metrics_are_those_of_the_objectives():
 
 
 def test_truth_values_are_labels():
-    benchmark = own_benchmark(graphs(y=lambda number: torch.tensor([number % 2 == 0])), objective="multi-label")
+    benchmark = benchmark_from_graphs(graphs(y=lambda number: torch.tensor([number % 2 == 0])), objective="multi-label")
     assert benchmark.targets == 1

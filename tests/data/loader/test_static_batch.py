@@ -7,8 +7,8 @@ from torch_geometric.data import Batch as PyGBatch
 
 from dgn.aggregation import Weights
 from dgn.data import PackedGraphs
-from dgn.data.loader.device_dataset import Store
-from dgn.data.loader.static_batch import Batches, Room
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.static_batch import BatchShape, StaticBatches
 from dgn.graph import as_graph
 from dgn.nn import DGN, CategoryEncoder
 from dgn.training.evaluate import predict
@@ -45,10 +45,10 @@ GRAPHS = collection()
 NONE = -1
 DRAWS = {
     "one, exact": (torch.tensor([[5, 0, 2, 9]]), None),
-    "one, with room": (torch.tensor([[5, 0, 2, 9]]), Room(4, 64, 128)),
+    "one, with room": (torch.tensor([[5, 0, 2, 9]]), BatchShape(4, 64, 128)),
     "all of them": (torch.arange(10)[None], None),
     "several, the last part filled": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), None),
-    "several, with room": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), Room(3, 50, 99)),
+    "several, with room": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), BatchShape(3, 50, 99)),
     "empty places, and an empty batch": (torch.tensor([[NONE, 3, NONE, 3], [NONE] * 4]), None),
     "no edges": (torch.tensor([[1, 4, 2], [4, 4, 1]]), None),
     "no nodes": (torch.tensor([[2, NONE], [NONE, 2]]), None),
@@ -57,7 +57,7 @@ every_draw = pytest.mark.parametrize(("numbers", "room"), DRAWS.values(), ids=DR
 
 
 def make_store(graphs=GRAPHS):
-    return Store(graphs, NAMES, "cpu")
+    return DeviceDataset(graphs, NAMES, "cpu")
 
 
 def by_pyg(graphs, row):
@@ -86,7 +86,7 @@ def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
         assert torch.equal(batch.graph.by_target.neighbor[:e], theirs.by_target.neighbor)
         assert torch.equal(batch.graph.by_target.order, torch.arange(room.edges, dtype=torch.int32))
         assert torch.equal(batch.graph.source_pointer[: n + 1], ordered.source_pointer)
-        assert torch.equal(batch.graph.place[:e], ordered.place)
+        assert torch.equal(batch.graph.target_to_source[:e], ordered.place)
         assert torch.equal(batch.graph.in_degree[:n], theirs.in_degree)
         place_of = filled.nonzero()[:, 0]
         assert torch.equal(batch.graph.batch[:n], place_of[expected.batch])
@@ -116,8 +116,8 @@ def test_padding_belongs_to_a_graph_of_its_own_and_joins_no_node(numbers, room):
         assert (graph.by_target.pointer[n:] == e).all()
         assert (graph.source_pointer[n:] == e).all()
         assert (graph.in_degree[n:] == 0).all()
-        assert torch.equal(graph.place.sort().values, torch.arange(room.edges, dtype=torch.int32))
-        pointer = graph._known["node_pointer"]
+        assert torch.equal(graph.target_to_source.sort().values, torch.arange(room.edges, dtype=torch.int32))
+        pointer = graph._cache["node_pointer"]
         assert torch.equal(pointer.diff(), graph.batch.bincount(minlength=room.graphs + 1))
         if room.edges > e:  # whatever reads a padding edge must find nodes that nobody asks for
             assert graph.edge_index[:, e:].min() >= n
@@ -143,14 +143,14 @@ def test_weights_follow_their_edges_and_nodes(own):
 
 def test_one_batch_needs_no_padding_and_several_do():
     store = make_store()
-    assert store.needs(torch.tensor([[0, 3, NONE]])) == Room(3, 14, 42, padded=False)
-    assert store.needs(torch.tensor([[0, 3], [5, 1]])) == Room(2, 15, 42, padded=True)
+    assert store.needs(torch.tensor([[0, 3, NONE]])) == BatchShape(3, 14, 42, padded=False)
+    assert store.needs(torch.tensor([[0, 3], [5, 1]])) == BatchShape(2, 15, 42, padded=True)
 
 
 def test_room_holds_any_draw_almost_surely():
     draw = torch.Generator().manual_seed(0)
     packed = PackedGraphs.pack((torch.empty(2, 0, dtype=torch.long), n) for n in range(200))
-    store = Store(packed, {}, "cpu")
+    store = DeviceDataset(packed, {}, "cpu")
     numbers = torch.stack([torch.randperm(200, generator=draw)[:50] for _ in range(500)])
     room, need = store.room(50, torch.arange(200)), store.needs(numbers)
     assert need.nodes < room.nodes < 1.5 * need.nodes
@@ -164,7 +164,7 @@ def test_reading_a_batch_copies_nothing():
         "c": torch.rand(2, 0),
         "d": torch.arange(4).view(2, 2),
     }
-    batches = Batches.of(arrays, Room(1, 1, 1))
+    batches = StaticBatches.of(arrays, BatchShape(1, 1, 1))
     for number, row in enumerate(batches.words):
         for name, array in arrays.items():
             assert torch.equal(batches.slots[name].view(row), array[number])
@@ -205,7 +205,7 @@ def test_networks_see_no_padding(options, dtype):
     padded, alone = network(options, dtype), network(options, dtype)
     field = GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()]
     weights = padded.plan.compute_weights(field, store.graph)
-    batches = store.replaced(weights).gather(numbers, Room(5, 60, 150))
+    batches = store.replaced(weights).gather(numbers, BatchShape(5, 60, 150))
     for batch, row in zip(batches, numbers, strict=True):
         given = batch._replace(
             weights=Weights(*(part.to(dtype) for part in batch.weights)),

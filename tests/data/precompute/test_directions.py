@@ -86,7 +86,7 @@ def test_the_summary_counts(chunked: PackedGraphs, tmp_path: Path) -> None:
     whole = dgn.directions(chunked.graph, k=2)
     assert (summary.graphs, summary.components, summary.chunks, summary.cached) == (95, len(whole.eigenvalues), 10, 0)
     assert summary.repeated == int(whole.repeated()[:, 0].sum())
-    assert summary.undecided == int((whole.eigenvalues.isfinite() & ~whole.sign_decided).sum())
+    assert summary.undecided == int((whole.eigenvalues.isfinite() & ~whole.sign_is_canonical).sum())
     assert sum(told) == 95
     again = find_directions(chunked, Request(2), options)[1]
     assert again.cached == 10

@@ -21,12 +21,12 @@ def draw(*shape, dtype=torch.float32):
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize(("rows", "kinds", "channels"), KINDS)
 def test_kernel_rows_of_one_kind(rows, kinds, channels, moved, dtype):
-    from dgn.kernels.triton.segment_sum import sum_by_kind
+    from dgn.kernels.triton.segment_sum import sum_by_type
 
     values, generator = draw(rows, channels, dtype=dtype), torch.Generator().manual_seed(0)
     kind = torch.randint(kinds, (rows,), generator=generator).to(DEVICE)
     place = torch.randperm(rows, generator=generator).to(DEVICE, torch.int32) if moved else None
-    found = sum_by_kind(values, kind, kinds, place)
+    found = sum_by_type(values, kind, kinds, place)
     given = values if place is None else values[place.long()]
     expected = torch.zeros(kinds, channels, dtype=torch.float64, device=DEVICE).index_add(0, kind, given.double())
     torch.testing.assert_close(found, expected.to(dtype), rtol=1e-5, atol=1e-5)

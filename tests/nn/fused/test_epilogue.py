@@ -5,9 +5,9 @@ import itertools
 import pytest
 import torch
 
-from dgn.nn.conv_parts import Products
+from dgn.nn.conv_parts import ConvParts
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused.epilogue import finish, finish_fused
+from dgn.nn.fused.epilogue import epilogue, fused_epilogue
 from dgn.nn.norm import BatchNorm
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
@@ -45,7 +45,7 @@ def run(function, dtype, rows, towers, scalers, parts, width=6):
         value.requires_grad_()
     dropout = Dropout(0.4 if "kept" in parts else 0.0)
     dropout.generator = torch.Generator(DEVICE).manual_seed(1)
-    products = Products(given["every"], given.get("own"), scale, given["bias"])
+    products = ConvParts(given["every"], given.get("own"), scale, given["bias"])
     out = function(products, norm, dropout, size, real, given.get("residual"), "relu" in parts)
     out = out * (1 if real is None else real)
     (out * weight).sum().backward()
@@ -55,7 +55,7 @@ def run(function, dtype, rows, towers, scalers, parts, width=6):
 
 def by_definition(products, norm, dropout, size, real, residual, relu):
     """Without the kernels, which are for single precision, and with the numbers that they draw."""
-    out = finish(products, norm, Dropout(0.0), size, real, residual, relu)
+    out = epilogue(products, norm, Dropout(0.0), size, real, residual, relu)
     kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - dropout.p, generator=dropout.generator)
     return out * kept / (1 - dropout.p)
 
@@ -66,7 +66,7 @@ def by_definition(products, norm, dropout, size, real, residual, relu):
 def test_the_kernels_equal_the_definition(rows, towers, scalers, parts, monkeypatch):
     for name, blocks in (("MOST_BLOCKS", 64), ("MOST_APART", 32)):  # so that a block has more rows than fit at once
         monkeypatch.setattr(f"dgn.nn.fused.gpu_epilogue.{name}", blocks)
-    got = run(finish_fused, torch.float32, rows, towers, scalers, parts)
+    got = run(fused_epilogue, torch.float32, rows, towers, scalers, parts)
     expected = run(by_definition, torch.float64, rows, towers, scalers, parts)
     assert got.keys() == expected.keys()
     for name, value in expected.items():
@@ -90,10 +90,10 @@ def test_size_factors_that_lie_apart_equal_the_definition(kind):
     y, size, real = (torch.randn(shape, generator=generator).to(DEVICE) for shape in ((30, 1, 1, 6), (30,), (30,)))
     size, real = APART[kind](size.abs()), APART[kind]((real > -0.5).float())
     found = []
-    for function in (finish_fused, finish):
+    for function in (fused_epilogue, epilogue):
         norm = BatchNorm(6).to(DEVICE)
         norm.plain = True
-        products = Products(y, None, None, y.new_zeros(1, 6))
+        products = ConvParts(y, None, None, y.new_zeros(1, 6))
         out = function(products, norm, Dropout(0.0), size, real.expand(30, 1), None, True)
         found.append([out * real, norm.running_mean, norm.running_var])
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
@@ -103,8 +103,8 @@ def test_size_factors_that_lie_apart_equal_the_definition(kind):
 @somewhere
 def test_where_no_row_counts_running_statistics_stay_by_definition():
     norm = BatchNorm(6).to(DEVICE)
-    products = Products(torch.ones(30, 1, 1, 6, device=DEVICE), None, None, torch.zeros(1, 6, device=DEVICE))
-    out = finish_fused(products, norm, Dropout(0.0), None, torch.zeros(30, 1, device=DEVICE), None, True)
+    products = ConvParts(torch.ones(30, 1, 1, 6, device=DEVICE), None, None, torch.zeros(1, 6, device=DEVICE))
+    out = fused_epilogue(products, norm, Dropout(0.0), None, torch.zeros(30, 1, device=DEVICE), None, True)
     assert out.isfinite().all()
     assert not norm.running_mean.any()
     assert (norm.running_var == 1).all()
@@ -113,8 +113,8 @@ def test_where_no_row_counts_running_statistics_stay_by_definition():
 @pytest.mark.gpu
 @somewhere
 def test_a_share_of_everything_keeps_nothing_by_definition():
-    products = Products(torch.ones(30, 1, 1, 6, device=DEVICE), None, None, torch.ones(1, 6, device=DEVICE))
-    assert not finish_fused(products, BatchNorm(6).to(DEVICE), Dropout(1.0), None, None, None, True).any()
+    products = ConvParts(torch.ones(30, 1, 1, 6, device=DEVICE), None, None, torch.ones(1, 6, device=DEVICE))
+    assert not fused_epilogue(products, BatchNorm(6).to(DEVICE), Dropout(1.0), None, None, None, True).any()
 
 
 @pytest.mark.slow

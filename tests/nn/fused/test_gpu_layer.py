@@ -9,8 +9,8 @@ from dgn.graph import as_graph
 from dgn.nn import DGNConv
 from dgn.nn.dropout import Dropout
 from dgn.nn.edge_table import EdgeTable
-from dgn.nn.fused.epilogue import finish
-from dgn.nn.fused.gpu_layer import NARROW, join_towers
+from dgn.nn.fused.epilogue import epilogue
+from dgn.nn.fused.gpu_layer import NARROW, block_diag
 from dgn.nn.layer import DGNLayer
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
@@ -70,14 +70,14 @@ def run(way, dtype, shape, parts):
 
 
 def whole(layer, *given):
-    return layer._on_gpu(*given)
+    return layer._fused(*given)
 
 
 def by_definition(layer, x, graph, weights, edges, size, real):
     layer.conv.backend = "reference"
     apart = layer.mix is None
     products = layer.conv.products(x, graph, weights, edges)
-    out = finish(products, layer.norm, Dropout(0.0), size, real, x if layer.residual and apart else None, relu=apart)
+    out = epilogue(products, layer.norm, Dropout(0.0), size, real, x if layer.residual and apart else None, relu=apart)
     if layer.dropout.p:
         kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)
         out = out * kept / (1 - layer.dropout.p)
@@ -103,11 +103,11 @@ def test_towers_joined_to_one_matrix_and_their_gradients():
     towers, scalers, aggregators, width, out = 3, 2, 4, 2, 5
     matrices = torch.randn(towers, scalers * out, aggregators * width, dtype=torch.float64, requires_grad=True)
     x = torch.randn(7, aggregators, towers, width, dtype=torch.float64)
-    joined = join_towers(matrices, scalers, aggregators)
+    joined = block_diag(matrices, scalers, aggregators)
     apart = torch.einsum("ntk,trk->ntr", x.transpose(1, 2).reshape(7, towers, -1), matrices)
     found = (x.flatten(1) @ joined.T).view(7, scalers, towers, out).transpose(1, 2)
     torch.testing.assert_close(found, apart.view(7, towers, scalers, out))
-    assert torch.autograd.gradcheck(lambda given: join_towers(given, scalers, aggregators), matrices)
+    assert torch.autograd.gradcheck(lambda given: block_diag(given, scalers, aggregators), matrices)
 
 
 @pytest.mark.gpu

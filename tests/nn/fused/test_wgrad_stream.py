@@ -2,7 +2,7 @@
 
 import torch
 
-from dgn.nn.fused.wgrad_stream import Beside, gather_beside
+from dgn.nn.fused.wgrad_stream import GradAccumulator, defer_grad
 
 
 class Reader(torch.autograd.Function):
@@ -24,8 +24,8 @@ class Reader(torch.autograd.Function):
 def read(layers):
     generator = torch.Generator().manual_seed(0)
     x, table = (torch.randn(3, 3, generator=generator).requires_grad_() for _ in range(2))
-    beside = Beside()
-    token, y = gather_beside(table, beside), x
+    beside = GradAccumulator()
+    token, y = defer_grad(table, beside), x
     for _ in range(layers):
         y = Reader.apply(y, token, table.detach(), beside)
     return x, table, y.square().sum()

@@ -65,7 +65,7 @@ def test_directions_do_not_depend_on_the_solver(normalization, monkeypatch, buil
     monkeypatch.setattr(select, "MANY_NODES", np.inf)
     dense = dgn.directions(graph, k=3, normalization=normalization)
     torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
-    sure = (direct.sign_decided & ~direct.repeated())[direct.component]
+    sure = (direct.sign_is_canonical & ~direct.repeated())[direct.component]
     torch.testing.assert_close(direct.potential[sure], dense.potential[sure], atol=1e-10, rtol=0)
     assert sure.float().mean() > 0.2
 
@@ -96,7 +96,7 @@ def test_the_same_bits_for_any_number_of_threads(build) -> None:
         torch.set_num_threads(before)
     for other in results[1:]:
         assert torch.equal(results[0].potential, other.potential)
-        assert torch.equal(results[0].sign_decided, other.sign_decided)
+        assert torch.equal(results[0].sign_is_canonical, other.sign_is_canonical)
 
 
 @pytest.mark.parametrize("normalization", [None, "rw"])
@@ -126,7 +126,7 @@ def test_any_list_of_edges_means_the_same_as_its_matrix(seed, monkeypatch) -> No
         assert torch.equal(direct.component, dense.component)
         torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
         torch.testing.assert_close(direct.gap, dense.gap, atol=1e-9, rtol=0, equal_nan=True)
-        sure = (direct.sign_decided & (direct.gap > 1e-3) & ~direct.repeated(1e-3))[direct.component]
+        sure = (direct.sign_is_canonical & (direct.gap > 1e-3) & ~direct.repeated(1e-3))[direct.component]
         torch.testing.assert_close(direct.potential[sure], dense.potential[sure], atol=1e-9, rtol=0)
 
 

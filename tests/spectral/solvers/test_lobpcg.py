@@ -97,7 +97,7 @@ def test_directions_equal_those_of_the_dense_solver(
     torch.testing.assert_close(ours.eigenvalues, dense.eigenvalues, rtol=1e-8, atol=0)
     torch.testing.assert_close(ours.gap, dense.gap, atol=1e-4, rtol=0)
     assert torch.equal(ours.repeated(), dense.repeated())
-    sure = (dense.sign_decided & ~dense.repeated(1e-3))[0]
+    sure = (dense.sign_is_canonical & ~dense.repeated(1e-3))[0]
     torch.testing.assert_close(ours.potential[:, sure], dense.potential[:, sure], atol=1e-4, rtol=0)
 
 
@@ -146,7 +146,7 @@ def test_relabelling_relabels_the_result(normalization: str | None) -> None:
     name = torch.randperm(n, generator=torch.Generator().manual_seed(0))
     before, after = (dgn.directions(e, n, 3, normalization) for e in (edges, name[edges]))
     big = int(before.component.bincount().argmax())
-    assert before.sign_decided[big].all()
+    assert before.sign_is_canonical[big].all()
     assert not before.repeated(1e-3)[big].any()
     inside = before.component == big
     scale = before.potential[inside].abs().max()
@@ -167,7 +167,7 @@ def test_rounding_decides_no_sign(normalization: str | None) -> None:
     assert inside.sum() > 2100
     assert (odd | even).all()
     assert odd.sum() >= 2
-    assert torch.equal(d.sign_decided[big], even)
+    assert torch.equal(d.sign_is_canonical[big], even)
 
 
 THREADS = """

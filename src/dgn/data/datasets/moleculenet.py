@@ -11,7 +11,7 @@ import torch
 from dgn.data.datasets.paths import describe_files, make_once
 from dgn.data.datasets.smiles import pack_smiles
 from dgn.data.packed import PackedGraphs
-from dgn.data.splits import by_scaffold, scaffold
+from dgn.data.splits import scaffold, scaffold_split
 
 PLACE = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets/{}.csv.gz"
 SMILES, NUMBER = "smiles", "mol_id"  # columns that are no labels
@@ -48,7 +48,7 @@ def read_moleculenet(file: Path, progress: bool = False) -> PackedGraphs:
     if int(graphs.node_pointer.diff().max()) <= 256:
         graphs = replace(graphs, edge_index=graphs.edge_index.to(torch.uint8))
     y = torch.tensor([[_label(row[task], task, file) for task in tasks] for row in rows], dtype=torch.int8)
-    split = by_scaffold([scaffold(one) for one in smiles])
+    split = scaffold_split([scaffold(one) for one in smiles])
     return replace(graphs.with_values(graphs={"y": y, "split": split}), info={"note": NOTE})
 
 

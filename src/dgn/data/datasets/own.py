@@ -22,7 +22,7 @@ METRICS = {  # by default
 }
 
 
-def own_benchmark(
+def benchmark_from_graphs(
     graphs: PackedGraphs | Iterable[Any], objective: str, metric: str | None = None, seed: int = 0
 ) -> Benchmark:
     """Packed graphs, or PyG ``Data``, with inputs ``x`` (and ``edge_attr``) and targets ``y``, ready to be trained on.
@@ -35,7 +35,8 @@ def own_benchmark(
 
     >>> from torch_geometric.data import Data
     >>> ends = torch.tensor([[0, 1], [1, 0]])
-    >>> mine = own_benchmark([Data(x=torch.rand(2, 3), edge_index=ends, y=float(i)) for i in range(10)], "regression")
+    >>> graphs = [Data(x=torch.rand(2, 3), edge_index=ends, y=float(i)) for i in range(10)]
+    >>> mine = benchmark_from_graphs(graphs, "regression")
     >>> mine.metric, mine.targets, mine.graphs.graphs["split"].bincount().tolist()
     ('mae', 1, [8, 1, 1])
     """
@@ -45,7 +46,7 @@ def own_benchmark(
     for name, place in (("x", "nodes"), ("y", kind)):
         if name not in getattr(packed, place):
             raise ValueError(f"{name}: expected values of {place}, got {packed}; give every graph some")
-    packed = with_columns(_with_split(packed, seed))
+    packed = as_2d_features(_with_split(packed, seed))
     y, values = getattr(packed, kind)["y"], {"x": packed.nodes["x"], "edge_attr": packed.edges.get("edge_attr")}
     sizes = {name: None if value is None else _sizes(name, value) for name, value in values.items()}
     chosen = metric or METRICS[objective]
@@ -56,23 +57,23 @@ def own_benchmark(
     )
 
 
-def load_own(path: str | Path | None) -> Benchmark:
-    """The benchmark in a file that :func:`own_benchmark` prepared and ``graphs.save`` wrote."""
+def load_packed_benchmark(path: str | Path | None) -> Benchmark:
+    """The benchmark in a file that :func:`benchmark_from_graphs` prepared and ``graphs.save`` wrote."""
     if path is None:
         raise ValueError("data.path: expected the file of your own graphs, got none; give --data mine.safetensors")
     if Path(path).exists() and (Path(path).is_dir() or Path(path).suffix not in (".safetensors", ".npz")):
         found = "a folder" if Path(path).is_dir() else f"{Path(path).suffix or 'no suffix'}"
         raise ValueError(
             f"{path}: expected a file of packed graphs, .safetensors or .npz, got {found}; "
-            "dgn.data.own_benchmark(graphs, objective).graphs.save makes one"
+            "dgn.data.benchmark_from_graphs(graphs, objective).graphs.save makes one"
         )
     graphs = read_source(Path(path))
     if "objective" not in graphs.info:
         raise ValueError(
             f"{path}: expected a file that tells its objective, got one without; save the graphs of "
-            "dgn.data.own_benchmark(graphs, objective)"
+            "dgn.data.benchmark_from_graphs(graphs, objective)"
         )
-    return own_benchmark(graphs, graphs.info["objective"], graphs.info["metric"])
+    return benchmark_from_graphs(graphs, graphs.info["objective"], graphs.info["metric"])
 
 
 def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
@@ -92,7 +93,7 @@ def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
     return graphs
 
 
-def with_columns(graphs: PackedGraphs) -> PackedGraphs:
+def as_2d_features(graphs: PackedGraphs) -> PackedGraphs:
     """The graphs with a column for each number of a node or an edge, all of them finite."""
     tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
     for place, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):

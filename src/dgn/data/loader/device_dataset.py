@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Weights
-from dgn.data.loader.static_batch import Batches, Room, lay_out
+from dgn.data.loader.static_batch import BatchShape, StaticBatches, lay_out
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph
 
@@ -17,7 +17,7 @@ SPREAD = 5.0  # standard deviations of room above the mean size of a batch
 MULTIPLE = 64  # sizes are rounded up to it
 
 
-class Store:
+class DeviceDataset:
     """Graphs on a device, with the values that a network reads, and the weights of its field.
 
     Edges are kept sorted by target, with their transpose, so that a batch of any graphs is gathered, never sorted.
@@ -38,14 +38,14 @@ class Store:
         whole = placed.graph
         order = whole.by_target.order.long()
         graph = Graph(whole.edge_index[:, order], whole.num_nodes, whole.batch)
-        graph.once("num_graphs", lambda: len(graphs))
+        graph.cached("num_graphs", lambda: len(graphs))
         self.graph = graph
         assert graph.batch is not None
         of_node, of_edge = first_edge[graph.batch], first_edge[graph.batch[graph.target]]
         start = first_node[graph.batch[graph.target]]
         self._first_node, self._first_edge = first_node, first_edge
         self._ends = (graph.edge_index - start).to(torch.int32)
-        self._place = (graph.place - of_edge).to(torch.int32)
+        self._place = (graph.target_to_source - of_edge).to(torch.int32)
         self._pointer = (graph.by_target.pointer[:-1] - of_node).to(torch.int32)
         self._source_pointer = (graph.source_pointer[:-1] - of_node).to(torch.int32)
         self.nodes = {name: _wide(placed.nodes[name]) for name in names.get("nodes", ())}
@@ -57,7 +57,7 @@ class Store:
         self.mirrored: Weights | None = None  # those of all graphs mirrored, where they are wanted
         self.weights = Weights(empty.new_empty(graph.num_edges, 0), empty.new_empty(graph.num_nodes, 0))
 
-    def replaced(self, weights: Weights, nodes: Mapping[str, Tensor] = MappingProxyType({})) -> "Store":
+    def replaced(self, weights: Weights, nodes: Mapping[str, Tensor] = MappingProxyType({})) -> "DeviceDataset":
         """The same graphs with other weights of their field, and other values of nodes for some names."""
         twin = copy(self)
         twin.weights, twin.nodes = weights, {**self.nodes, **nodes}
@@ -67,14 +67,14 @@ class Store:
     def device(self) -> torch.device:
         return self._ends.device
 
-    def room(self, batch_size: int, numbers: Tensor) -> Room:
-        """Room for batches of ``batch_size`` graphs drawn from ``numbers`` [G], whatever the draw, almost surely."""
+    def room(self, batch_size: int, numbers: Tensor) -> BatchShape:
+        """A shape for batches of ``batch_size`` graphs drawn from ``numbers`` [G], whatever the draw, almost surely."""
         nodes, edges = (count[numbers].double() for count in (self.node_count, self.edge_count))
         size = min(batch_size, len(numbers))
         room = [int(size * c.mean() + SPREAD * size**0.5 * c.std(unbiased=False)) for c in (nodes, edges)]
-        return Room(batch_size, _up(room[0] + 1), _up(room[1]))
+        return BatchShape(batch_size, _up(room[0] + 1), _up(room[1]))
 
-    def needs(self, numbers: Tensor) -> Room:
+    def needs(self, numbers: Tensor) -> BatchShape:
         """The least room for batches of the graphs ``numbers`` [S, B] on the CPU, where -1 is no graph.
 
         One batch fits exactly; of several, some need padding, and one node more for it. So does a batch of a single
@@ -83,9 +83,9 @@ class Store:
         filled = numbers >= 0
         nodes, edges = ((count[numbers.clamp(min=0)] * filled).sum(1) for count in (self.node_count, self.edge_count))
         padded = len(numbers) > 1 or int(nodes.max()) < 2
-        return Room(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
+        return BatchShape(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
 
-    def gather(self, numbers: Tensor, room: Room) -> Batches:
+    def gather(self, numbers: Tensor, room: BatchShape) -> StaticBatches:
         """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``."""
         if self.device.type == "cpu" and find_spec("numba") is not None:
             return self._copy(numbers, room)
@@ -125,9 +125,9 @@ class Store:
             ("graphs", self.graphs, graph),
         ):
             arrays |= {f"{kind}.{name}": value[row] for name, value in values.items()}
-        return Batches.of(arrays, room)
+        return StaticBatches.of(arrays, room)
 
-    def _copy(self, numbers: Tensor, room: Room) -> Batches:
+    def _copy(self, numbers: Tensor, room: BatchShape) -> StaticBatches:
         """:meth:`gather` on the CPU, each array at once where it belongs."""
         from dgn.kernels.numba.gather_batch import copy_batch
 
@@ -153,7 +153,7 @@ class Store:
         for row, chosen in zip(words, numbers, strict=True):
             views = {name: slot.view(row) for name, slot in slots.items()}
             copy_batch(chosen, given, (by_node, by_edge, by_graph), views)
-        return Batches(words, slots, room)
+        return StaticBatches(words, slots, room)
 
 
 def _wide(values: Tensor) -> Tensor:

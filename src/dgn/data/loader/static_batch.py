@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Weights
-from dgn.graph import Graph, Layout, prepared_graph
+from dgn.graph import Graph, Layout, graph_from_layout
 
 
 class Batch(NamedTuple):
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
     padded: bool
 
 
-class Room(NamedTuple):
+class BatchShape(NamedTuple):
     """The size of a batch: graphs, nodes and edges, padding included, and whether there is any padding of nodes."""
 
     graphs: int
@@ -42,7 +42,7 @@ class Room(NamedTuple):
     padded: bool = True
 
 
-class Slot(NamedTuple):
+class BufferSlot(NamedTuple):
     """Where an array stands in the words of a batch, and what it is."""
 
     start: int
@@ -58,17 +58,17 @@ class Slot(NamedTuple):
         return row[self.start : self.start + self.words].view(self.dtype).view(self.shape)
 
 
-def lay_out(arrays: Mapping[str, tuple[tuple[int, ...], torch.dtype]]) -> tuple[dict[str, Slot], int]:
+def lay_out(arrays: Mapping[str, tuple[tuple[int, ...], torch.dtype]]) -> tuple[dict[str, BufferSlot], int]:
     """Slots for arrays of these shapes and types, and how many words they take."""
     slots, start = {}, 0
     for name, (shape, dtype) in arrays.items():
-        slots[name] = Slot(start, shape, dtype)
+        slots[name] = BufferSlot(start, shape, dtype)
         start += slots[name].words + slots[name].words % 2  # numbers of 8 bytes begin at even words
     return slots, start
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
+class StaticBatches:
     """Batches of one shape: a row of ``words`` holds all arrays of one of them.
 
     One copy of a row brings a whole batch to a fixed place, from which a captured step reads it.
@@ -78,12 +78,12 @@ class Batches:
     """
 
     words: Tensor
-    slots: Mapping[str, Slot]
-    room: Room
+    slots: Mapping[str, BufferSlot]
+    room: BatchShape
     _last: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Tensor], room: Room) -> "Batches":
+    def of(cls, arrays: Mapping[str, Tensor], room: BatchShape) -> "StaticBatches":
         """Pack arrays [S, ...] of 4 or 8 bytes a number.
 
         Values of nodes, edges and graphs are named ``nodes.x`` and so on; ``known.`` stands before the names of what
@@ -99,8 +99,8 @@ class Batches:
                 words[:, slot.start : slot.start + slot.words] = flat.view(torch.int32)
         return cls(words, slots, room)
 
-    def to(self, device: torch.device | str) -> "Batches":
-        return Batches(self.words.to(device, non_blocking=True), self.slots, self.room)
+    def to(self, device: torch.device | str) -> "StaticBatches":
+        return StaticBatches(self.words.to(device, non_blocking=True), self.slots, self.room)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -121,7 +121,7 @@ class Batches:
                 tables[kind][own] = arrays[name]
         ends = arrays["ends"]
         order = torch.arange(self.room.edges, dtype=torch.int32, device=row.device)
-        graph = prepared_graph(
+        graph = graph_from_layout(
             ends if row.is_cuda else ends.long(),  # kernels on a GPU read the layout alone
             arrays["number"],
             self.room.graphs + 1,

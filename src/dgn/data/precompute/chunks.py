@@ -38,8 +38,8 @@ class ChunkDirections:
     Shapes:
         ``potential`` [N, k] and ``field`` [E, k] float32; ``component`` [N] int32, numbered within each graph;
         ``components`` [G] int64, how many each graph has; ``eigenvalues`` and ``gap`` [C, k] float64; ``repeated``
-        and ``sign_decided`` [C, k]. ``failures`` says why a graph could not be solved, by its number; it has zeros, and
-        one component without eigenvalues.
+        and ``sign_is_canonical`` [C, k]. ``failures`` says why a graph could not be solved, by its number; it has
+        zeros, and one component without eigenvalues.
     """
 
     potential: Tensor
@@ -49,7 +49,7 @@ class ChunkDirections:
     eigenvalues: Tensor
     gap: Tensor
     repeated: Tensor
-    sign_decided: Tensor
+    sign_is_canonical: Tensor
     failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -150,7 +150,7 @@ def _solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
         eigenvalues=found.eigenvalues,
         gap=found.gap,
         repeated=found.repeated(),
-        sign_decided=found.sign_decided,
+        sign_is_canonical=found.sign_is_canonical,
     )
 
 
@@ -164,6 +164,6 @@ def _failed(graph: PackedGraphs, k: int, why: str) -> ChunkDirections:
         eigenvalues=torch.full((some, k), torch.nan, dtype=torch.float64),
         gap=torch.full((some, k), torch.nan, dtype=torch.float64),
         repeated=torch.zeros(some, k, dtype=torch.bool),
-        sign_decided=torch.zeros(some, k, dtype=torch.bool),
+        sign_is_canonical=torch.zeros(some, k, dtype=torch.bool),
         failures={0: why},
     )

@@ -11,7 +11,7 @@ from dgn.data.benchmark import Benchmark
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.cache import Cache, Kind
 from dgn.data.precompute.chunks import by_chunks
-from dgn.encodings import Kinds, Structure, return_probabilities, ring_counts
+from dgn.encodings import EdgeTypes, Structure, return_probabilities, ring_counts
 from dgn.graph import Graph
 from dgn.graph.columns import as_columns
 
@@ -28,7 +28,7 @@ def with_structure(
 
     Nodes get all of them side by side as ``nodes["structure"]``. With rings, edges with categories or without features
     become kinds: ``edges["edge_attr"]`` [E] is then the number of a combination of categories and counts, the 64 most
-    frequent ones of the training graphs, and any other edge is of the nearest kind (:class:`dgn.encodings.Kinds`).
+    frequent ones of the training graphs, and any other edge is of the nearest kind (:class:`dgn.encodings.EdgeTypes`).
     Edges whose features are numbers get the counts as more columns. ``benchmark.structure`` says what was found. In a
     folder ``cache`` the numbers are kept and found again.
 
@@ -117,13 +117,13 @@ def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
     return torch.cat([*columns, counts], dim=1).long()
 
 
-def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, Kinds | None]:
+def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, EdgeTypes | None]:
     """The graphs with edges of few kinds, or with counts behind their numbers."""
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
     if given is not None and benchmark.edge_sizes is None:
         return with_edge_numbers(graphs, counts), None
     attributes = edge_attributes(given, counts)
-    kinds = Kinds.find(attributes[training], benchmark.edge_sizes or ())
+    kinds = EdgeTypes.find(attributes[training], benchmark.edge_sizes or ())
     return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds
 
 

@@ -39,7 +39,7 @@ def summarize(found: ChunkDirections, chunks: int, cached: int, seconds: float) 
         graphs=len(found.components),
         components=len(found.eigenvalues),
         repeated=int(found.repeated[:, 0].sum()),
-        undecided=int((exists & ~found.sign_decided).sum()),
+        undecided=int((exists & ~found.sign_is_canonical).sum()),
         chunks=chunks,
         cached=cached,
         seconds=seconds,

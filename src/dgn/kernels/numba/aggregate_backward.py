@@ -56,7 +56,7 @@ def gradient_of_messages(
             if len(average) and end > begin:
                 pivot = own + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
                 middle = pivot + load(average, (i, c))
-            of_target = zero
+            grad_target = zero
             for slot in range(begin, end):
                 value, here = constant, spread(np.int32(slot - begin))
                 if len(average):
@@ -69,9 +69,9 @@ def gradient_of_messages(
                 for column in range(columns_of_weight):
                     value = value + weight[slot, column] * load(sums, (column, 0))
                 store(edge_grad, (place[slot], c), value)
-                of_target = of_target + value
+                grad_target = grad_target + value
             if len(target_grad):
-                store(target_grad, (i, c), of_target)
+                store(target_grad, (i, c), grad_target)
             if has_self:
                 of_node = zero
                 for column in range(columns_of_weight):
@@ -92,7 +92,7 @@ def sum_segments(first, last, values, pointer, out):
 
 
 @compiled
-def sum_kinds(first, last, values, place, kind, out, rows):
+def sum_types(first, last, values, place, kind, out, rows):
     """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each part of ``rows`` rows apart."""
     channels, zero = values.shape[1], spread(values.dtype.type(0))
     blocks = (channels + WIDTH - 1) // WIDTH

@@ -21,25 +21,25 @@ def place_graphs(chosen, first_node, first_edge, node_start, edge_start):
 
 
 @compiled
-def place_edges(chosen, first, node_start, start, of_ends, of_place, last, ends, place):
+def place_edges(chosen, first, node_start, start, grad_ends, of_place, last, ends, place):
     """Ends of the edges, and their place in the order of sources; padding edges begin and end in the last node."""
     for b in range(len(chosen)):
         shift, node = first[max(chosen[b], 0)] - start[b], np.int32(node_start[b])
         for e in range(start[b], start[b + 1]):
-            ends[0, e] = of_ends[0, e + shift] + node
-            ends[1, e] = of_ends[1, e + shift] + node
+            ends[0, e] = grad_ends[0, e + shift] + node
+            ends[1, e] = grad_ends[1, e + shift] + node
             place[e] = of_place[e + shift] + np.int32(start[b])
     for e in range(start[-1], len(place)):
         ends[0, e], ends[1, e], place[e] = last, last, e
 
 
 @compiled
-def place_nodes(chosen, first, start, edge_start, of_pointer, of_source, pointer, source, number, real):
+def place_nodes(chosen, first, start, edge_start, of_pointer, grad_source, pointer, source, number, real):
     """Where the edges of each node begin in both orders, its graph, and whether it is real."""
     for b in range(len(chosen)):
         shift = first[max(chosen[b], 0)] - start[b]
         for n in range(start[b], start[b + 1]):
-            pointer[n], source[n] = of_pointer[n + shift] + edge_start[b], of_source[n + shift] + edge_start[b]
+            pointer[n], source[n] = of_pointer[n + shift] + edge_start[b], grad_source[n + shift] + edge_start[b]
             number[n], real[n] = b, 1
     pointer[start[-1] :], source[start[-1] :] = edge_start[-1], edge_start[-1]
     number[start[-1] :], real[start[-1] :] = len(chosen), 0

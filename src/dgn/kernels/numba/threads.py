@@ -19,7 +19,7 @@ _KERNEL_THREADS: ContextVar[int | None] = ContextVar("kernel threads", default=N
 
 
 def for_chunks(work: Callable[[int, int], object], total: int, smallest: int) -> None:
-    """Call ``work(begin, end)`` on consecutive pieces of ``range(total)``, in as many threads as PyTorch uses.
+    """KernelArgs ``work(begin, end)`` on consecutive pieces of ``range(total)``, in as many threads as PyTorch uses.
 
     A piece has at least ``smallest`` items. Pieces must not depend on each other; there are a few per thread, taken as
     threads come free, so that uneven ones even out. The calling thread works too. Pieces of a piece are done in its own

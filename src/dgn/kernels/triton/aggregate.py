@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dgn.kernels.aggregation import Call, Code, Saved
+from dgn.kernels.aggregation import Code, KernelArgs, SavedTensors
 from dgn.kernels.triton.aggregate_backward import gradient_of_messages
 from dgn.kernels.triton.aggregate_forward import aggregate_nodes
 from dgn.kernels.triton.segment_sum import sum_segments
@@ -15,13 +15,13 @@ from dgn.kernels.triton.segment_sum import sum_segments
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def forward(call: Call, towers: int = 1) -> Saved:
+def forward(call: KernelArgs, towers: int = 1) -> SavedTensors:
     """Run the plan on a CUDA device (or, for tests, in Triton's interpreter).
 
     With several ``towers``, which share out the C channels, outputs lie tower by tower, [N, T, A, C / T], as a product
     of each tower with a matrix of its own reads them.
     """
-    saved = Saved(*call.empty_outputs())
+    saved = SavedTensors(*call.empty_outputs())
     unused = call.pointer
     shape = _shape(call.example, call.neighbor, call.num_nodes)
     if saved.out.numel():
@@ -38,9 +38,9 @@ def forward(call: Call, towers: int = 1) -> Saved:
 
 
 def backward(
-    call: Call,
+    call: KernelArgs,
     grad: Tensor,
-    saved: Saved,
+    saved: SavedTensors,
     space: Gradients | None = None,
     extra: Tensor | None = None,
     towers: int = 1,
@@ -61,7 +61,7 @@ def backward(
         gradient_of_messages[shape.pop("grid")](
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
-            call.order if call.source is None else call.place, *saved[1:], _or(call.number, unused),
+            call.order if call.source is None else call.target_to_source, *saved[1:], _or(call.number, unused),
             _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
             call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
             A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
@@ -73,7 +73,7 @@ def backward(
     return space
 
 
-def _constants(call: Call) -> dict[str, Any]:
+def _constants(call: KernelArgs) -> dict[str, Any]:
     return {
         "CODES": tuple(call.codes),
         "COLUMNS": tuple(call.columns),
@@ -103,7 +103,7 @@ def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
     }
 
 
-def _width(call: Call, towers: int) -> int:
+def _width(call: KernelArgs, towers: int) -> int:
     """Channels of a tower; 0 for a single one, whose kernels need not know."""
     return 0 if towers == 1 else call.example.size(1) // towers
 

@@ -201,10 +201,10 @@ def find_gradients(
     sizes = add_block(parts + 3 * apart, blocks, columns, known, num_channels)
     sized_unit = add_block(parts + 4 * apart, blocks, columns, known, num_channels)
     factor = load_channels(gamma_in, columns, inside) * load_channels(inverse_in, columns, inside)
-    of_bias = factor * (sized - (of_beta * sizes + of_gamma * sized_unit) / tl.load(total_in))
+    grad_bias = factor * (sized - (of_beta * sizes + of_gamma * sized_unit) / tl.load(total_in))
     tl.store(beta_grad + columns, of_beta, mask=inside)
     tl.store(gamma_grad + columns, of_gamma, mask=inside)
-    tl.store(bias_grad + columns, of_bias, mask=inside)
+    tl.store(bias_grad + columns, grad_bias, mask=inside)
 
 
 @triton.jit

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dgn.kernels.autograd import differentiable_once
+from dgn.kernels.autograd import once_differentiable
 
 BLOCK_ROWS = 64
 
@@ -47,7 +47,7 @@ def spread_segments(grad, pointer, number, out, num_rows, num_channels, MEAN: tl
 
 
 @triton.jit
-def sum_kinds(values, place, kind, last, out, num_rows, num_channels, kinds, ACC: tl.constexpr,
+def sum_types(values, place, kind, last, out, num_rows, num_channels, kinds, ACC: tl.constexpr,
               HAS_PLACE: tl.constexpr, HAS_LAST: tl.constexpr, DOT: tl.constexpr, KINDS: tl.constexpr,
               BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
     """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each block of r apart."""
@@ -89,7 +89,7 @@ def add_parts(parts, out, num_parts, size, BLOCK_P: tl.constexpr, BLOCK: tl.cons
     tl.store(out + columns, total, mask=columns < size)
 
 
-def sum_by_kind(
+def sum_by_type(
     values: Tensor, kind: Tensor, kinds: int, place: Tensor | None = None, last: Tensor | None = None
 ) -> Tensor:
     """Sum rows that share a kind: ``[R, C] -> [kinds, C]``; row r is ``values[place[r]]`` where ``place`` is given.
@@ -100,7 +100,7 @@ def sum_by_kind(
     rows, channels = kind.size(0), values.size(1)
     blocks, block_c = max(1, triton.cdiv(rows, BLOCK_ROWS)), _block(channels)
     parts = values.new_empty(blocks, kinds, channels, dtype=torch.promote_types(values.dtype, torch.float32))
-    sum_kinds[(blocks, triton.cdiv(channels, block_c))](
+    sum_types[(blocks, triton.cdiv(channels, block_c))](
         values, kind if place is None else place, kind, kind if last is None else last, parts, rows, channels, kinds,
         ACC=_accumulator(values), HAS_PLACE=place is not None, HAS_LAST=last is not None,
         DOT=values.dtype == torch.float32, KINDS=max(16, triton.next_power_of_2(kinds)),
@@ -139,7 +139,7 @@ class SegmentSum(torch.autograd.Function):
         return out
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         pointer, number = ctx.saved_tensors
         grad = grad.contiguous()

@@ -2,9 +2,9 @@
 
 from torch import Tensor, nn
 
-from dgn.nn.conv_parts import Products
+from dgn.nn.conv_parts import ConvParts
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused.epilogue import finish
+from dgn.nn.fused.epilogue import epilogue
 from dgn.nn.init import reset
 from dgn.nn.linear import Linear, multiply
 from dgn.nn.norm import BatchNorm
@@ -38,7 +38,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         wide = multiply(x, self.widen.weight)
-        products = Products(wide[:, None, None], None, None, self.widen.bias[None])
-        inner = finish(products, self.norm, self.dropout, real=real)
+        products = ConvParts(wide[:, None, None], None, None, self.widen.bias[None])
+        inner = epilogue(products, self.norm, self.dropout, real=real)
         out: Tensor = x + self.narrow(inner)
         return out

@@ -9,8 +9,8 @@ from torch.nn.functional import pad
 
 from dgn.aggregation import degree_scalers
 from dgn.graph import Graph
-from dgn.kernels.autograd import differentiable_once
-from dgn.nn.conv_parts import scaler_key
+from dgn.kernels.autograd import once_differentiable
+from dgn.nn.conv_parts import degree_scaler_key
 
 MULTIPLE = 16  # products whose result is a multiple of this wide run up to half as fast again
 
@@ -43,14 +43,14 @@ def group_by_degree(graph: Graph) -> Groups:
         inverse = torch.empty_like(order).index_copy(0, order, torch.arange(order.size(0)))
         return Groups(order, inverse, degree, [0, *count[degree].cumsum(0).tolist()])
 
-    groups: Groups = graph.once("groups by degree", make)
+    groups: Groups = graph.cached("groups by degree", make)
     return groups
 
 
 def scale_groups(graph: Graph, scalers: tuple[str, ...], delta: float, dtype: torch.dtype) -> Tensor:
     """The scalers of each degree of a graph, [D, S], made once."""
-    degree, name = group_by_degree(graph).degree, scaler_key(scalers, delta, dtype)
-    scale: Tensor = graph.once(f"groups {name}", lambda: degree_scalers(degree, scalers, delta, dtype))
+    degree, name = group_by_degree(graph).degree, degree_scaler_key(scalers, delta, dtype)
+    scale: Tensor = graph.cached(f"groups {name}", lambda: degree_scalers(degree, scalers, delta, dtype))
     return scale
 
 
@@ -86,12 +86,12 @@ class _Update(torch.autograd.Function):
         return multiply_groups(sorted_x, matrix, bounds)[:, :out].index_select(0, inverse)
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         sorted_x, matrix, scale, order, inverse = ctx.saved_tensors
-        of_x, of_matrix = multiply_groups_back(grad.index_select(0, order), sorted_x, matrix, ctx.bounds)
-        of_weight = (scale.T @ of_matrix.flatten(1)).view(scale.size(1), *matrix.shape[1:])
-        return of_x.index_select(0, inverse), of_weight, None, None, None, None, None
+        grad_x, grad_matrix = multiply_groups_back(grad.index_select(0, order), sorted_x, matrix, ctx.bounds)
+        grad_weight = (scale.T @ grad_matrix.flatten(1)).view(scale.size(1), *matrix.shape[1:])
+        return grad_x.index_select(0, inverse), grad_weight, None, None, None, None, None
 
 
 def multiply_groups(x: Tensor, matrix: Tensor, bounds: list[int]) -> Tensor:
@@ -104,8 +104,8 @@ def multiply_groups(x: Tensor, matrix: Tensor, bounds: list[int]) -> Tensor:
 
 def multiply_groups_back(grad: Tensor, x: Tensor, matrix: Tensor, bounds: list[int]) -> tuple[Tensor, Tensor]:
     """The gradients of ``x`` and ``matrix`` in :func:`multiply_groups`, from that of its result."""
-    of_x, of_matrix = torch.empty_like(x), torch.empty_like(matrix, memory_format=torch.contiguous_format)
+    grad_x, grad_matrix = torch.empty_like(x), torch.empty_like(matrix, memory_format=torch.contiguous_format)
     for number, (first, last) in enumerate(pairwise(bounds)):
-        torch.mm(grad[first:last], matrix[number], out=of_x[first:last])
-        torch.mm(grad[first:last].T, x[first:last], out=of_matrix[number])
-    return of_x, of_matrix
+        torch.mm(grad[first:last], matrix[number], out=grad_x[first:last])
+        torch.mm(grad[first:last].T, x[first:last], out=grad_matrix[number])
+    return grad_x, grad_matrix

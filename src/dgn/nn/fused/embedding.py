@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation.custom_op import FEW_KINDS
+from dgn.aggregation.custom_op import FEW_TYPES
 
 SMALL_TABLE = 512  # rows of a table whose gradient is a matrix product
 
@@ -25,17 +25,17 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         (rows,) = ctx.saved_tensors
-        few = rows.size(1) == 1 and ctx.kinds <= FEW_KINDS and not torch.is_grad_enabled()  # kernels go one way back
+        few = rows.size(1) == 1 and ctx.kinds <= FEW_TYPES and not torch.is_grad_enabled()  # kernels go one way back
         if few and find_spec("triton") is not None:
-            from dgn.kernels.triton.segment_sum import sum_by_kind
+            from dgn.kernels.triton.segment_sum import sum_by_type
 
-            return None, sum_by_kind(grad, rows[:, 0], ctx.kinds)
+            return None, sum_by_type(grad, rows[:, 0], ctx.kinds)
         # Columns have rows of their own in the table: no row of it is named twice.
         named = grad.new_zeros(rows.size(0), ctx.kinds).scatter_(1, rows, 1.0)
         return None, named.T @ grad
 
 
-def look_up(rows: Tensor, table: Tensor) -> Tensor:
+def embed_sum(rows: Tensor, table: Tensor) -> Tensor:
     """The sum of some rows of a table for each node: ``[N, columns], [R, C] -> [N, C]``.
 
     On a GPU the gradient of a small table needs no sorting, and has the same bits on every run.

@@ -5,14 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgn.nn.conv_parts import Products, combine
+from dgn.nn.conv_parts import ConvParts, combine
 from dgn.nn.dropout import Dropout
 from dgn.nn.fused.select import kernels_apply
 from dgn.nn.norm import BatchNorm, normalize_rows
 
 
-def finish(
-    products: Products,
+def epilogue(
+    products: ConvParts,
     norm: BatchNorm | None,
     dropout: Dropout,
     size: Tensor | None = None,
@@ -28,10 +28,10 @@ def finish(
     ``size`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is three kernels each way.
 
     Shapes:
-        ``products`` see :class:`Products`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
+        ``products`` see :class:`ConvParts`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
     """
     if norm is not None and kernels_apply(products.every, norm):
-        return finish_fused(products, norm, dropout, size, real, residual, relu)
+        return fused_epilogue(products, norm, dropout, size, real, residual, relu)
     y = combine(products)
     y = y if size is None else y * size
     y = y if norm is None else normalize_rows(norm, y, real)
@@ -40,8 +40,8 @@ def finish(
     return out
 
 
-def finish_fused(
-    products: Products,
+def fused_epilogue(
+    products: ConvParts,
     norm: BatchNorm,
     dropout: Dropout,
     size: Tensor | None,
@@ -54,12 +54,12 @@ def finish_fused(
 
     every, own, scale, bias = products
     rows = every.size(0)
-    end = end_of_layer(rows, norm, size, real, relu, draw_mask(rows, norm, dropout), dropout.p)
+    end = epilogue_args(rows, norm, size, real, relu, dropout_mask(rows, norm, dropout), dropout.p)
     out: Tensor = Finish.apply(every, own, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
     return out
 
 
-def draw_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
+def dropout_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
     """1 for what dropout keeps and 0 for the rest [N, out]; ``None`` where it does nothing."""
     if not dropout.training or dropout.p == 0:
         return None
@@ -67,13 +67,13 @@ def draw_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
     return kept.bernoulli_(1 - dropout.p, generator=dropout.generator)
 
 
-def end_of_layer(
+def epilogue_args(
     rows: int, norm: BatchNorm, size: Tensor | None, real: Tensor | None, relu: bool, kept: Tensor | None, p: float
 ) -> Any:
     """What the kernels are told of the end of a layer."""
-    from dgn.nn.fused.gpu_epilogue import End, Running
+    from dgn.nn.fused.gpu_epilogue import EpilogueArgs, Running
 
     # Kernels read one number for each row, and each behind the one before.
     size, real = (None if part is None else part.expand(rows, 1).contiguous() for part in (size, real))
     statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
-    return End(size, real, kept, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))
+    return EpilogueArgs(size, real, kept, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))

@@ -6,7 +6,7 @@ import torch
 import triton
 from torch import Tensor
 
-from dgn.kernels.autograd import differentiable_once
+from dgn.kernels.autograd import once_differentiable
 from dgn.kernels.triton.epilogue import (
     combine_rows,
     find_gradients,
@@ -31,7 +31,7 @@ class Running(NamedTuple):
     momentum: float
 
 
-class End(NamedTuple):
+class EpilogueArgs(NamedTuple):
     """What follows the update: ``size`` and ``real`` [N, 1], ``kept`` [N, out] of dropout, and the ReLU."""
 
     size: Tensor | None
@@ -50,7 +50,7 @@ class Parts(NamedTuple):
     count: Tensor  # type: ignore[assignment]
 
 
-class Found(NamedTuple):
+class BatchStats(NamedTuple):
     """Statistics of all rows: ``mean`` and ``inverse`` deviation [out], ``total`` [1] of the rows that count."""
 
     mean: Tensor
@@ -67,11 +67,11 @@ class NormGradients(NamedTuple):
 
 
 def normalize(
-    y: Tensor, parts: Parts, gamma: Tensor, beta: Tensor, residual: Tensor | None, end: End
-) -> tuple[Tensor, Found]:
+    y: Tensor, parts: Parts, gamma: Tensor, beta: Tensor, residual: Tensor | None, end: EpilogueArgs
+) -> tuple[Tensor, BatchStats]:
     """Batch norm, ReLU, residual and dropout: [N, out] -> [N, out], and the statistics."""
     n, channels = y.shape
-    found = Found(*(y.new_empty(k) for k in (channels, channels, 1)))
+    found = BatchStats(*(y.new_empty(k) for k in (channels, channels, 1)))
     running, out = end.running, torch.empty_like(y)
     narrow, small = _statistics(channels)
     find_statistics[narrow](
@@ -86,7 +86,9 @@ def normalize(
     return out, found
 
 
-def norm_gradients(grad: Tensor, y: Tensor, found: Found, gamma: Tensor, beta: Tensor, end: End) -> NormGradients:
+def norm_gradients(
+    grad: Tensor, y: Tensor, found: BatchStats, gamma: Tensor, beta: Tensor, end: EpilogueArgs
+) -> NormGradients:
     """Sums over all rows that the gradient of each row needs."""
     n, channels = y.shape
     rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
@@ -107,11 +109,11 @@ def norm_gradients(grad: Tensor, y: Tensor, found: Found, gamma: Tensor, beta: T
 def row_gradients(
     grad: Tensor,
     y: Tensor,
-    found: Found,
+    found: BatchStats,
     gamma: Tensor,
     beta: Tensor,
     of: NormGradients,
-    end: End,
+    end: EpilogueArgs,
     scale: Tensor | None,
     every: Tensor,
     own: Tensor | None,
@@ -161,7 +163,7 @@ class Finish(torch.autograd.Function):
         gamma: Tensor,
         beta: Tensor,
         residual: Tensor | None,
-        end: End,
+        end: EpilogueArgs,
     ) -> Tensor:
         every = every.contiguous()
         own, residual, scale = (None if t is None else t.contiguous() for t in (own, residual, scale))
@@ -172,15 +174,15 @@ class Finish(torch.autograd.Function):
         return out
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         y, scale, gamma, beta, *found = ctx.saved_tensors
         every_shape, bias_shape, has_own, has_residual, end = ctx.rest
-        grad, found = grad.contiguous(), Found(*found)
+        grad, found = grad.contiguous(), BatchStats(*found)
         of = norm_gradients(grad, y, found, gamma, beta, end)
         every, own = y.new_empty(every_shape), torch.empty_like(y) if has_own else None
-        of_residual = row_gradients(grad, y, found, gamma, beta, of, end, scale, every, own, has_residual)
-        return every, own, None, of.bias.view(bias_shape), of.gamma, of.beta, of_residual, None
+        grad_residual = row_gradients(grad, y, found, gamma, beta, of, end, scale, every, own, has_residual)
+        return every, own, None, of.bias.view(bias_shape), of.gamma, of.beta, grad_residual, None
 
 
 def split_rows(n: int, channels: int, most_blocks: int) -> tuple[int, int, tuple[int, int], dict[str, int]]:

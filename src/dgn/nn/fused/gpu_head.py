@@ -6,10 +6,10 @@ import torch
 import triton
 from torch import Tensor
 
-from dgn.kernels.autograd import differentiable_once
+from dgn.kernels.autograd import once_differentiable
 from dgn.kernels.triton.head import head_backward, head_forward
 from dgn.kernels.triton.matmul import Pair, precision, sum_pairs
-from dgn.nn.fused.wgrad_stream import current_side, on
+from dgn.nn.fused.wgrad_stream import current_wgrad_stream, on
 
 BLOCK_N = 16
 
@@ -27,11 +27,11 @@ class Head(torch.autograd.Function):
             x, *maps, hidden1, hidden2, out, *_shape(x, maps), num_stages=2, **sides
         )
         ctx.save_for_backward(x, hidden1, hidden2, *maps)
-        ctx.side = current_side()
+        ctx.side = current_wgrad_stream()
         return out
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, hidden1, hidden2, *maps = ctx.saved_tensors
         grad, weights = grad.contiguous(), maps[::2]

@@ -12,20 +12,20 @@ from torch import Tensor
 from dgn.aggregation import Plan, Weights
 from dgn.aggregation.custom_op import table_gradient
 from dgn.graph import Graph
-from dgn.kernels.aggregation import Call, Saved
-from dgn.kernels.autograd import differentiable_once
+from dgn.kernels.aggregation import KernelArgs, SavedTensors
+from dgn.kernels.autograd import once_differentiable
 from dgn.kernels.triton import aggregate as gpu
 from dgn.kernels.triton.matmul import multiply, precision
-from dgn.kernels.triton.segment_sum import sum_by_kind
+from dgn.kernels.triton.segment_sum import sum_by_type
 from dgn.nn.block_linear import MessageLinear
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
 from dgn.nn.edge_table import EdgeTable
-from dgn.nn.fused.epilogue import draw_mask, end_of_layer
-from dgn.nn.fused.gpu_epilogue import End, Found, combine, norm_gradients, normalize, row_gradients
-from dgn.nn.fused.wgrad_stream import Beside, current_side, gather_beside, on
-from dgn.nn.linear import multiply_towers, sum_of_products, sum_of_rows
-from dgn.nn.low_rank_edges import EdgeNumbers, Edges
+from dgn.nn.fused.epilogue import dropout_mask, epilogue_args
+from dgn.nn.fused.gpu_epilogue import BatchStats, EpilogueArgs, combine, norm_gradients, normalize, row_gradients
+from dgn.nn.fused.wgrad_stream import GradAccumulator, current_wgrad_stream, defer_grad, on
+from dgn.nn.linear import column_sums, grouped_matmul, transposed_matmul
+from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures
 from dgn.nn.norm import BatchNorm
 from dgn.nn.validation import check_edges
 
@@ -68,8 +68,8 @@ class LayerArgs(NamedTuple):
     scale: Tensor | None
     node_is_input: bool
     residual: bool
-    end: End
-    beside: Beside
+    end: EpilogueArgs
+    beside: GradAccumulator
 
 
 def fused_layer(
@@ -87,19 +87,19 @@ def fused_layer(
 ) -> Tensor:
     """Convolution, size norm, batch norm, ReLU, residual and dropout: [N, in] -> [N, out]."""
     check_edges(conv.edge_dim, edge_attr, graph)
-    beside, token, features, row, number = Beside(), None, None, None, None
+    beside, token, features, row, number = GradAccumulator(), None, None, None, None
     if isinstance(edge_attr, EdgeTable):
         edges = edge_attr.sort(graph)
         edges = edges.gather() if edges.beside is None or edges.token is None else edges
         assert edges.beside is not None
         beside, token, features, row = edges.beside, edges.token, edges.table.detach(), edges.row
-    elif isinstance(edge_attr, EdgeNumbers):
+    elif isinstance(edge_attr, LowRankEdgeFeatures):
         beside, token, features = edge_attr.beside, edge_attr.token, edge_attr.table.detach()
         number = edge_attr.number
     elif edge_attr is not None:
-        token, features = gather_beside(edge_attr, beside), edge_attr.detach()
+        token, features = defer_grad(edge_attr, beside), edge_attr.detach()
     with on(beside.side):
-        kept = draw_mask(x.size(0), norm, dropout)
+        kept = dropout_mask(x.size(0), norm, dropout)
     setting = LayerArgs(
         conv.plan,
         graph,
@@ -110,7 +110,7 @@ def fused_layer(
         None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
         conv.derivative == "authors",
         residual,
-        end_of_layer(x.size(0), norm, size, real, relu, kept, dropout.p),
+        epilogue_args(x.size(0), norm, size, real, relu, kept, dropout.p),
         beside,
     )
     out: Tensor = _Layer.apply(x, *_layer_params(conv, norm), token, setting)  # type: ignore[no-untyped-call]
@@ -126,24 +126,24 @@ def _layer_params(conv: DGNConv, norm: BatchNorm) -> LayerParams:
     message, update = conv.message, conv.update
     scaled: Tensor = update.scaled
     if conv.towers > 1 and max(conv.in_channels, conv.out_channels) < NARROW * conv.towers and precision() == "tf32":
-        scaled = join_towers(scaled, len(conv.scalers), len(conv.plan))[None]
+        scaled = block_diag(scaled, len(conv.scalers), len(conv.plan))[None]
     ends = bias = edge = own = None
     if isinstance(message, MessageLinear):
         assert update.own is not None
-        ends, own, bias = join_towers(message.ends, 2), join_towers(update.own), message.bias.flatten()
+        ends, own, bias = block_diag(message.ends, 2), block_diag(update.own), message.bias.flatten()
         edge = None if message.edge is None else message.edge.flatten(0, 1)
     return LayerParams(ends, bias, edge, own, scaled, update.bias.flatten(), norm.weight, norm.bias)
 
 
-def join_towers(matrices: Tensor, row_groups: int = 1, column_groups: int = 1) -> Tensor:
+def block_diag(matrices: Tensor, row_groups: int = 1, column_groups: int = 1) -> Tensor:
     """Matrices of towers as one that keeps the towers apart: ``[T, rows, columns] -> [T rows, T columns]``.
 
     Rows and columns come in groups; inside a group of the result, tower follows tower.
 
-    >>> join_towers(torch.tensor([[[1.0]], [[2.0]]]))
+    >>> block_diag(torch.tensor([[[1.0]], [[2.0]]]))
     tensor([[1., 0.],
             [0., 2.]])
-    >>> join_towers(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), column_groups=2)
+    >>> block_diag(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), column_groups=2)
     tensor([[1., 0., 2., 0.],
             [0., 3., 0., 4.]])
     """
@@ -167,13 +167,13 @@ class _Join(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, parts: Tensor, same: Tensor) -> Tensor:
-        ctx.side = current_side()
+        ctx.side = current_wgrad_stream()
         towers, row_groups, rows, column_groups, columns = parts.shape
         joined = parts.new_empty(row_groups, towers, rows, column_groups, towers, columns)
         return torch.mul(parts.transpose(0, 1).unsqueeze(4), same, out=joined)
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         with on(ctx.side, grad):
             return grad.diagonal(dim1=1, dim2=4).permute(4, 0, 1, 2, 3).contiguous(), None
@@ -192,7 +192,7 @@ class _Layer(torch.autograd.Function):
             setting.beside.join(own, table)
         n, towers = x.size(0), len(maps.scaled)
         saved = gpu.forward(_call(setting, x, ends, table), towers)
-        every = multiply_towers(saved.out.view(n, towers, -1), maps.scaled.transpose(1, 2))
+        every = grouped_matmul(saved.out.view(n, towers, -1), maps.scaled.transpose(1, 2))
         if setting.end.kept is not None:
             setting.beside.join(setting.end.kept)
         every = every.view(n, towers, -1, maps.bias.numel() // towers)
@@ -203,36 +203,41 @@ class _Layer(torch.autograd.Function):
         return out
 
     @staticmethod
-    @differentiable_once
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, ends, table, y, *rest = ctx.saved_tensors
-        found, saved, maps, setting = Found(*rest[:3]), Saved(*rest[3:8]), LayerParams(*rest[8:]), ctx.setting
+        found, saved, maps, setting = (
+            BatchStats(*rest[:3]),
+            SavedTensors(*rest[3:8]),
+            LayerParams(*rest[8:]),
+            ctx.setting,
+        )
         grad, (n, width), out, towers = grad.contiguous(), x.shape, maps.bias.numel(), len(maps.scaled)
         of = norm_gradients(grad, y, found, maps.gamma, maps.beta, setting.end)
         every = x.new_empty(n, towers, maps.scaled.size(1)).unflatten(2, (-1, out // towers))
         # The gradients of source, target and own part side by side: what the maps of the node need.
         side_by_side = x.new_empty(n, width if ends is None else 2 * width + out)
         own = None if ends is None else side_by_side[:, 2 * width :]
-        of_residual = row_gradients(
+        grad_residual = row_gradients(
             grad, y, found, maps.gamma, maps.beta, of, setting.end, setting.scale, every, own, setting.residual
         )
         every, aggregated = every.flatten(2), saved.out.view(n, towers, -1)
         with on(setting.beside.side, every, aggregated):
-            of_scaled = sum_of_products(every, aggregated)
+            grad_scaled = transposed_matmul(every, aggregated)
         call = _call(setting, x, ends, table)
         apart = ends is None or call.node is not None  # the node's own gradient is one of x
-        extra = of_residual if apart else None
-        of_aggregated = multiply_towers(every, maps.scaled)
-        edges, node = _messages_back(call, of_aggregated, saved, side_by_side, extra)
-        others = node if apart and node is not None else of_residual
+        extra = grad_residual if apart else None
+        grad_aggregated = grouped_matmul(every, maps.scaled)
+        edges, node = _messages_back(call, grad_aggregated, saved, side_by_side, extra)
+        others = node if apart and node is not None else grad_residual
         if maps.ends is None or maps.own is None:
-            of_maps: tuple[Tensor | None, ...] = (None,) * 4
-            of_x = side_by_side if others is None else side_by_side.add_(others)
+            grad_maps: tuple[Tensor | None, ...] = (None,) * 4
+            grad_x = side_by_side if others is None else side_by_side.add_(others)
         else:
-            of_maps = _maps_back(call, side_by_side, edges, x, maps, setting)
-            of_x = _add_product(others, side_by_side, torch.cat([maps.ends, maps.own]), in_place=others is node)
+            grad_maps = _maps_back(call, side_by_side, edges, x, maps, setting)
+            grad_x = _add_product(others, side_by_side, torch.cat([maps.ends, maps.own]), in_place=others is node)
         token = None if setting.features is None else x.new_empty(0)
-        return of_x, *of_maps, of_scaled, of.bias, of.gamma, of.beta, token, None
+        return grad_x, *grad_maps, grad_scaled, of.bias, of.gamma, of.beta, token, None
 
 
 def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: bool) -> Tensor:
@@ -243,7 +248,7 @@ def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: boo
 
 
 def _messages_back(
-    call: Call, grad: Tensor, saved: Saved, ends: Tensor, extra: Tensor | None
+    call: KernelArgs, grad: Tensor, saved: SavedTensors, ends: Tensor, extra: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients of source and target, written side by side; returns those of edges and of the node by itself.
 
@@ -268,45 +273,45 @@ def _messages_back(
 
 
 def _maps_back(
-    call: Call, side_by_side: Tensor, edges: Tensor, x: Tensor, maps: LayerParams, setting: LayerArgs
+    call: KernelArgs, side_by_side: Tensor, edges: Tensor, x: Tensor, maps: LayerParams, setting: LayerArgs
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """Gradients of the maps of a node and of messages, beside the way back."""
     width = x.size(1)
     with on(setting.beside.side, side_by_side, edges, x):
-        products = sum_of_products(side_by_side, x)
-        of_edge = of_table = None
+        products = transposed_matmul(side_by_side, x)
+        grad_edge = grad_table = None
         if call.table is not None and maps.edge is not None:
             assert setting.features is not None
-            of_table = _table_back(call, edges)
-            of_edge = of_table.T @ setting.features
-            setting.beside.add(of_table, maps.edge)
+            grad_table = _table_back(call, edges)
+            grad_edge = grad_table.T @ setting.features
+            setting.beside.add(grad_table, maps.edge)
         itself = call.has_self and call.node is None
-        if of_table is not None and call.row is not None and not itself:  # the bias is in every message
-            of_message = of_table.sum(dim=0)
-        elif of_table is not None and call.number is not None and not itself:  # so is the last row
-            of_message = of_table[-1]
+        if grad_table is not None and call.row is not None and not itself:  # the bias is in every message
+            grad_message = grad_table.sum(dim=0)
+        elif grad_table is not None and call.number is not None and not itself:  # so is the last row
+            grad_message = grad_table[-1]
         else:
-            of_message = sum_of_rows(side_by_side[:, width : 2 * width])
-    return products[: 2 * width], of_message, of_edge, products[2 * width :]
+            grad_message = column_sums(side_by_side[:, width : 2 * width])
+    return products[: 2 * width], grad_message, grad_edge, products[2 * width :]
 
 
-def _table_back(call: Call, edges: Tensor) -> Tensor:
+def _table_back(call: KernelArgs, edges: Tensor) -> Tensor:
     """The gradient of the table from those of edges; of padding, which stands behind all others, only zeros."""
     assert call.table is not None
     if call.number is not None:
-        return sum_of_rows(edges.flatten(1)).view(edges.shape[1:])
+        return column_sums(edges.flatten(1)).view(edges.shape[1:])
     if call.row is not None:
-        return sum_by_kind(edges, call.row, call.table.size(0), call.place, call.pointer[-1:])
+        return sum_by_type(edges, call.row, call.table.size(0), call.target_to_source, call.pointer[-1:])
     return table_gradient(call, edges, "triton")
 
 
-def _call(setting: LayerArgs, x: Tensor, ends: Tensor | None, table: Tensor | None) -> Call:
+def _call(setting: LayerArgs, x: Tensor, ends: Tensor | None, table: Tensor | None) -> KernelArgs:
     plan, graph, weights, layout = setting.plan, setting.graph, setting.weights, setting.graph.by_target
     source, target = (x, None) if ends is None else ends.chunk(2, dim=1)
     node = x if setting.node_is_input and ends is not None else None
-    return Call(
+    return KernelArgs(
         source, target, table, setting.row if table is not None else None, node, weights.edge.contiguous(),
-        weights.self.contiguous(), layout.pointer, layout.order, layout.neighbor, graph.source_pointer, graph.place,
-        list(plan.codes), list(plan.columns), plan.has_self, True,
-        number=setting.number if table is not None else None,
+        weights.self.contiguous(), layout.pointer, layout.order, layout.neighbor, graph.source_pointer,
+        graph.target_to_source, list(plan.codes), list(plan.columns), plan.has_self, True, number=setting.number if
+        table is not None else None,
     )  # fmt: skip

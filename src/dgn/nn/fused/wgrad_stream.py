@@ -12,7 +12,7 @@ _SIDE: ContextVar["torch.cuda.Stream | None"] = ContextVar("side", default=None)
 
 
 @contextmanager
-def aside(stream: "torch.cuda.Stream | None") -> Iterator[None]:
+def use_wgrad_stream(stream: "torch.cuda.Stream | None") -> Iterator[None]:
     """While it lasts, layers note a stream on which their parameters' gradients will be computed.
 
     Whoever uses it waits for that stream before reading the gradients. Inside a captured CUDA graph the two become
@@ -25,8 +25,8 @@ def aside(stream: "torch.cuda.Stream | None") -> Iterator[None]:
         _SIDE.reset(token)
 
 
-def current_side() -> "torch.cuda.Stream | None":
-    """The stream that :func:`aside` gave, if any."""
+def current_wgrad_stream() -> "torch.cuda.Stream | None":
+    """The stream that :func:`use_wgrad_stream` gave, if any."""
     return _SIDE.get()
 
 
@@ -43,7 +43,7 @@ def on(side: "torch.cuda.Stream | None", *inputs: Tensor) -> Iterator[None]:
         yield
 
 
-class Beside:
+class GradAccumulator:
     """A gradient that is gathered on the side stream, if there is one, and handed over at the end.
 
     Its parts are products ``left @ right``, summed up at the end. Those of a way back that nobody asked for this
@@ -51,7 +51,7 @@ class Beside:
     """
 
     def __init__(self) -> None:
-        self.side = current_side()
+        self.side = current_wgrad_stream()
         self.parts: list[tuple[Tensor, Tensor]] = []
         self.way_back = -1
 
@@ -89,7 +89,7 @@ class Beside:
         return nullcontext() if self.side is None else torch.cuda.stream(self.side)
 
 
-def gather_beside(values: Tensor, beside: Beside) -> Tensor:
+def defer_grad(values: Tensor, beside: GradAccumulator) -> Tensor:
     """A token whose users give the gradient of ``values`` to ``beside``; it goes on when all of them are done."""
     token: Tensor = _Gather.apply(values, beside)  # type: ignore[no-untyped-call]
     return token
@@ -97,7 +97,7 @@ def gather_beside(values: Tensor, beside: Beside) -> Tensor:
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, beside: Beside) -> Tensor:
+    def forward(ctx: Any, values: Tensor, beside: GradAccumulator) -> Tensor:
         ctx.beside = beside
         return values.new_empty(0)
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from dgn.kernels.numba.threads import one_blas_thread
 from dgn.spectral.solvers.dense import Solution, solve_dense
 from dgn.spectral.solvers.select import Solver, may_rescue
-from dgn.spectral.solvers.shift_invert import solve_sparse
+from dgn.spectral.solvers.shift_invert import solve_shift_invert
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,4 +63,4 @@ def solve_large(
             if not may_rescue(symmetric.shape[0]):
                 raise
     with one_blas_thread():
-        return solve_sparse(adjacency, symmetric, trivial, count)
+        return solve_shift_invert(adjacency, symmetric, trivial, count)

@@ -21,7 +21,7 @@ PATIENCE = 8  # restarts between which the factorisation is moved closer to the 
 LARGEST_FALLBACK = 4000  # nodes up to which a dense solve takes over where the iteration does not converge
 
 
-def solve_sparse(adjacency: csr_array, symmetric: csr_array, trivial: Array, count: int) -> tuple[Array, Array]:
+def solve_shift_invert(adjacency: csr_array, symmetric: csr_array, trivial: Array, count: int) -> tuple[Array, Array]:
     """The lowest non-trivial eigenpairs of the Laplacian ``symmetric`` of one connected component.
 
     A restarted block Krylov iteration on the exact inverse, from a sparse factorisation of D - A with one node
