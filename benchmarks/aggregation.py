@@ -123,7 +123,7 @@ def pattern_layer(device: str) -> dict[str, float]:
     graph = dgn.as_graph(edge_index, nodes)
     names, scalers = ["mean", "av1", "dx1"], ["identity", "amplification", "attenuation"]
     field = dgn.normalize(torch.randn(edge_index.size(1), 1).to(device), graph)
-    ours = dgn.nn.DGNConv(channels, channels, names, scalers, 4.0, "complex", derivative="authors").to(device)
+    ours = dgn.nn.DGNConv(channels, channels, names, scalers, 4.0, "complex", dx_reference="node").to(device)
     theirs = ScatterLayer(ours, field, edge_index)
     weights = ours.plan.compute_weights(field, graph)
     x, grad = (torch.randn(nodes, channels, device=device) for _ in range(2))

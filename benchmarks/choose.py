@@ -54,12 +54,12 @@ def make_candidates(choices: dict[str, Any], only: list[str] | None) -> dict[str
 def changes(candidates: dict[str, list[str]], name: str) -> list[str]:
     """What a candidate changes, beginning with what the candidates change that it names.
 
-    >>> changes({"small": ["network.hidden=8"], "deep": ["small", "network.layers=8"]}, "deep")
-    ['network.hidden=8', 'network.layers=8']
+    >>> changes({"small": ["network.hidden=8"], "deep": ["small", "network.num_layers=8"]}, "deep")
+    ['network.hidden=8', 'network.num_layers=8']
     """
     if name not in candidates:
         known = ", ".join(candidates)
-        sys.exit(f"candidates: expected changes such as network.layers=6, or one of {known}, got {name}")
+        sys.exit(f"candidates: expected changes such as network.num_layers=6, or one of {known}, got {name}")
     return [part for word in candidates[name] for part in ([word] if "=" in word else changes(candidates, word))]
 
 

@@ -112,8 +112,8 @@ class PyGNetwork(nn.Module):
         super().__init__()
         if settings.virtual_node or settings.positional or settings.readout == "directional":
             raise ValueError("settings: expected no virtual node, positions or directional readout; not written here")
-        if settings.message == "complex" and settings.derivative != "authors":
-            raise ValueError(f"derivative: expected 'authors', got {settings.derivative!r}; not written here")
+        if settings.message == "complex" and settings.dx_reference != "node":
+            raise ValueError(f"dx_reference: expected 'node', got {settings.dx_reference!r}; not written here")
         hidden, last = settings.hidden, settings.last or settings.hidden
         self.settings = settings
         self.node_encoder = _encoder(inputs.nodes, hidden)

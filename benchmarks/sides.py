@@ -1,6 +1,6 @@
 """What it is worth to answer for both sides of a picture: ``python benchmarks/sides.py RUN [--data PATH]``.
 
-For each finished seed of a run with ``network.both_sides``, validation scores and losses of its answers for the graphs
+For each finished seed of a run with ``network.tta_mirror``, validation scores and losses of its answers for the graphs
 as they are and of the mean over graphs and mirror images, and how often the two sides of a graph get the same class.
 """
 
@@ -27,8 +27,8 @@ def main() -> None:
         known, experiment = trained.benchmark, trained.experiment
         objective = make_objective(known.objective, experiment.training.metric or known.metric)
         if not experiment.network.both_sides:
-            sys.exit(f"{asked.run}: expected a run with network.both_sides, got one without; name another")
-        plain = replace(experiment, network=replace(experiment.network, both_sides=False))
+            sys.exit(f"{asked.run}: expected a run with network.tta_mirror, got one without; name another")
+        plain = replace(experiment, network=replace(experiment.network, tta_mirror=False))
         both, truth = predict_split(trained, "val")
         one, _ = predict_split(trained._replace(experiment=plain), "val")
         other = 2 * both - one

@@ -45,7 +45,11 @@ def load_graphs() -> list[Data]:
 def make_network(aggregators: Sequence[str], budget: int) -> dgn.nn.DGN:
     """The widest network of four layers with at most ``budget`` parameters."""
     networks = (
-        dgn.nn.DGN(nn.Linear(1, width), width, targets=10, num_layers=4, aggregators=aggregators, readout="max")
+        dgn.nn.DGN(
+            nn.Linear(1, width),
+            dgn.nn.NetworkSettings(hidden=width, num_layers=4, aggregators=aggregators, readout="max"),
+            out_channels=10,
+        )
         for width in range(256, 3, -4)
     )
     return next(network for network in networks if count(network) <= budget)

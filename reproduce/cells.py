@@ -25,7 +25,7 @@ KINDS = ("simple", "complex", "complex-e")
 #: What networks beyond the paper are without, or with, in the order in which it is run: what is asked first comes
 #: first, and graphs without structural numbers, which have to be loaded again, last.
 PARTS = (
-    "", "no-directions", "with-directions", "no-averaging", "no-feed-forward", "no-branches", "no-augmentation",
+    "", "no-directions", "with-directions", "no-ema", "no-ffn", "no-ensemble", "no-augmentation",
     "no-structure",
 )  # fmt: skip
 

@@ -149,7 +149,7 @@ def _at_once(
         there = [each for each in experiments if each not in failed and not load.lacks(each)]
         yield from ((experiment, None, 0.0) for experiment in experiments if experiment not in there)
         for is_taught in (False, True):  # teachers first
-            some = [each for each in there if (each.training.teachers is not None) == is_taught]
+            some = [each for each in there if (each.training.distill_from is not None) == is_taught]
             asked = {pool.submit(_work, each, load.widest(each), out, device): each for each in some}
             for future in as_completed(asked):
                 runs, seconds = None, 0.0

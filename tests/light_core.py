@@ -29,7 +29,7 @@ def main() -> None:
     out.square().sum().backward()
     assert out.shape == (4, 16)
     assert all(parameter.grad is not None for parameter in conv.parameters())
-    network = dgn.nn.DGN(8, 16, aggregators=["mean", "dx1"], num_layers=2)
+    network = dgn.nn.DGN(8, dgn.nn.NetworkSettings(hidden=16, aggregators=["mean", "dx1"], num_layers=2))
     assert network(data).shape == (1, 1)
     done = subprocess.run([sys.executable, "-m", "dgn", "train"], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done

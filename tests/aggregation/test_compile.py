@@ -10,7 +10,7 @@ from torch import nn
 
 import dgn
 from dgn.aggregation import Messages, aggregate, make_plan
-from dgn.nn import DGN, DGNConv
+from dgn.nn import DGN, DGNConv, NetworkSettings
 from dgn.testing import complete, grid, path
 
 NAMES = ["mean", "max", "std", "av1", "dx1"]
@@ -66,9 +66,11 @@ def test_compiled_convolution_is_the_same_at_every_size(backend, message):
 def test_compiled_blocks_are_the_same():
     torch.compiler.reset()
     torch.manual_seed(0)
-    blocks = {"feed_forward": 1, "virtual_node": True}
+    blocks = {"ffn_expansion": 1, "virtual_node": True}
     kind = {"message": "complex", "edge_dim": 2, "num_layers": 2}
-    net = DGN(nn.Linear(4, 16), 16, aggregators=["mean", "dx1", "av1"], **kind, **blocks).double()
+    net = DGN(
+        nn.Linear(4, 16), NetworkSettings(hidden=16, aggregators=["mean", "dx1", "av1"], **kind, **blocks)
+    ).double()
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
     x, edge_index, field = inputs(grid(3, 3))
     given = x, edge_index, field, torch.cat([field, field.square()], dim=1), torch.zeros(len(x), dtype=torch.long)
@@ -99,7 +101,13 @@ def test_an_exported_convolution_serves_other_graphs(backend):
 
 def test_an_exported_network_predicts_the_same(backend):
     torch.manual_seed(0)
-    net = DGN(nn.Linear(4, 8), 8, 2, num_layers=2, aggregators=NAMES, backend=backend).double().eval()
+    net = (
+        DGN(
+            nn.Linear(4, 8), NetworkSettings(hidden=8, num_layers=2, aggregators=NAMES), out_channels=2, backend=backend
+        )
+        .double()
+        .eval()
+    )
     with torch.no_grad():
         exported = torch.export.export(net, inputs(grid(3, 3))).module()
         torch.testing.assert_close(exported(*inputs(grid(3, 3))), net(*inputs(grid(3, 3))))

@@ -30,7 +30,7 @@ def test_an_experiment_is_described_without_its_data(dgn: Any, monkeypatch: pyte
     assert "98,035 (paper: 98,035)" in dgn("info", "zinc/tuned").output
     assert "2 potential(s) added to the input" in dgn("info", "zinc/simple/mean-pos1-pos2").output
     assert "coordinates" in dgn("info", "cifar10/tuned").output
-    assert "rings of 3, 4" in dgn("info", "pattern/plus", "--set", "data.rings=[3, 4]").output
+    assert "rings of 3, 4" in dgn("info", "pattern/plus", "--set", "data.ring_sizes=[3, 4]").output
 
 
 def test_changed_settings_and_files_of_ones_own(dgn: Any) -> None:

@@ -14,7 +14,13 @@ from dgn.tuning.space import Range, load_space
 pytest.importorskip("optuna", reason="searches need optuna")
 SPACE = "settings:\n  network.aggregators: [[mean], [mean, dx1-signed, dx2-signed]]\n"
 SEARCH = ("search", "digits/mean", "--space", "space.yaml", "--trials", "2", "--out", "here", "--device", "cpu")
-SMALL = ("training.epochs=1", "training.warmup=0", "network.hidden=4", "network.layers=1", "data.train_fraction=0.05")
+SMALL = (
+    "training.epochs=1",
+    "training.warmup=0",
+    "network.hidden=4",
+    "network.num_layers=1",
+    "data.train_fraction=0.05",
+)
 
 
 @pytest.fixture

@@ -19,7 +19,13 @@ from dgn.tuning.space import read_space
 from dgn.tuning.study import Search
 
 pytest.importorskip("optuna", reason="searches need optuna")
-SMALL = ("training.epochs=1", "training.warmup=0", "network.hidden=4", "network.layers=1", "data.train_fraction=0.05")
+SMALL = (
+    "training.epochs=1",
+    "training.warmup=0",
+    "network.hidden=4",
+    "network.num_layers=1",
+    "data.train_fraction=0.05",
+)
 
 
 def make(folder: Path, values: list[str]) -> Search:

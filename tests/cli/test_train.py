@@ -92,7 +92,7 @@ def test_missing_data_leave_nothing_in_the_way(dgn: Any, training: Any, monkeypa
 
 
 def test_teachers_that_are_not_trained_are_missed_first(dgn: Any, training: Any) -> None:
-    done = dgn("train", "cifar10/plus-taught", "--device", "cpu")
+    done = dgn("train", "cifar10/plus-distilled", "--device", "cpu")
     assert done.exit_code == 1
     assert "train it first, as with dgn train cifar10/plus" in " ".join(done.output.split())
     assert not training.calls
@@ -146,7 +146,7 @@ def test_the_default_trains_on_the_graphs_that_are_asked_for(dgn: Any) -> None:
     refused = dgn("train", "--device", "cpu", "--data", "nowhere")
     assert refused.exit_code == 1
     assert "path: expected a file or folder, found nothing at nowhere" in refused.stderr
-    settings = ["data.random_walk=2", "data.train_fraction=0.01", "training.epochs=1", "network.hidden=4"]
+    settings = ["data.rwse_steps=2", "data.train_fraction=0.01", "training.epochs=1", "network.hidden=4"]
     done = dgn("train", "--device", "cpu", *(part for each in settings for part in ("--set", each)))
     assert done.exit_code == 0, done.output
 

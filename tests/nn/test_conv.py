@@ -13,7 +13,7 @@ NAMES = ["mean", "max", "std", "av1", "dx1", "dx2-signed"]
 EVERY_SCALER = ["identity", "amplification", "attenuation"]
 RANDOM = random_graph(9, 0.4, torch.Generator().manual_seed(0))
 WITH_ISOLATED = disjoint_union(RANDOM, star(0))[:2]
-derivatives = pytest.mark.parametrize("derivative", ["paper", "authors"])
+derivatives = pytest.mark.parametrize("dx_reference", ["message", "node"])
 
 
 def features(graph, channels=6, directions=2):
@@ -61,7 +61,7 @@ def naive(conv, x, edge_index, field, edge_attr=None):
                 return joined @ conv.message.weight[t].T + conv.message.bias[t] if linear else conv.message(joined)
 
             m = message(h[source], h[target], *edges)
-            if conv.derivative == "paper":
+            if conv.dx_reference == "message":
                 itself = message(h, h, *([] if edge_attr is None else [x.new_zeros(n, edge_attr.size(1))]))
         aggregated = [naive_aggregate(name, m, itself, field, edge_index, n) for name in conv.plan.names]
         joined = torch.cat(
@@ -87,8 +87,8 @@ def make(message="complex", **options):
 @derivatives
 @pytest.mark.parametrize("towers", [1, 2])
 @pytest.mark.parametrize("scalers", [["identity"], EVERY_SCALER, ["amplification"], ["attenuation"]], ids="+".join)
-def test_complex_messages_are_never_built_and_still_the_same(scalers, towers, derivative):
-    conv = make(scalers=scalers, towers=towers, derivative=derivative)
+def test_complex_messages_are_never_built_and_still_the_same(scalers, towers, dx_reference):
+    conv = make(scalers=scalers, towers=towers, dx_reference=dx_reference)
     x, edge_index, field = features(WITH_ISOLATED)
     assert_same(conv(x, edge_index, field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
 
@@ -119,8 +119,8 @@ def test_a_graph_without_nodes_gives_no_rows(message):
 
 @derivatives
 @pytest.mark.parametrize("towers", [1, 2])
-def test_continuous_edge_features(towers, derivative):
-    conv = make(edge_dim=3, towers=towers, derivative=derivative)
+def test_continuous_edge_features(towers, dx_reference):
+    conv = make(edge_dim=3, towers=towers, dx_reference=dx_reference)
     x, edge_index, field = features(RANDOM)
     edge_attr = random(edge_index.size(1), 3, seed=2).requires_grad_()
     leaves = [x, edge_attr, *conv.parameters()]
@@ -142,10 +142,10 @@ def test_categorical_edge_features(towers, sorted_before):
 
 @derivatives
 @pytest.mark.parametrize("categorical", [False, True])
-def test_a_deep_message_is_built_edge_by_edge(derivative, categorical):
+def test_a_deep_message_is_built_edge_by_edge(dx_reference, categorical):
     torch.manual_seed(0)
     deep = nn.Sequential(nn.Linear(15, 8), nn.Tanh(), nn.Linear(8, 6))
-    conv = make(deep, edge_dim=3, derivative=derivative)
+    conv = make(deep, edge_dim=3, dx_reference=dx_reference)
     x, edge_index, field = features(RANDOM)
     table = random(4, 3, seed=2).requires_grad_()
     row = torch.arange(edge_index.size(1)) % 4
@@ -164,16 +164,16 @@ def test_a_linear_module_is_the_complex_message():
     torch.testing.assert_close(other(*features(RANDOM)), conv(*features(RANDOM)))
 
 
-def test_paper_and_authors_differ_in_the_derivative_only():
+def test_the_reference_of_dx_changes_derivatives_only():
     x, edge_index, field = features(RANDOM)
     results = {}
     for aggregators in (["mean", "max", "av1"], ["dx1"]):
-        for derivative in ("paper", "authors"):
+        for dx_reference in ("message", "node"):
             torch.manual_seed(0)
-            conv = DGNConv(6, 4, aggregators, message="complex", derivative=derivative).double()
-            results[len(aggregators), derivative] = conv(x, edge_index, field)
-    assert torch.equal(results[3, "paper"], results[3, "authors"])
-    assert not torch.allclose(results[1, "paper"], results[1, "authors"])
+            conv = DGNConv(6, 4, aggregators, message="complex", dx_reference=dx_reference).double()
+            results[len(aggregators), dx_reference] = conv(x, edge_index, field)
+    assert torch.equal(results[3, "message"], results[3, "node"])
+    assert not torch.allclose(results[1, "message"], results[1, "node"])
 
 
 def test_gradients_reach_the_field():

@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric import EdgeIndex
 
 import dgn
-from dgn.nn import DGN, DGNConv, EdgeTable
+from dgn.nn import DGN, DGNConv, EdgeTable, NetworkSettings
 from dgn.testing import random_graph
 
 EDGES, N = random_graph(7, 0.5, torch.Generator().manual_seed(3))
@@ -52,7 +52,7 @@ def test_the_rows_of_a_csr_matrix_are_targets():
 @pytest.mark.parametrize("kind", [pytest.param("csr", marks=csr), "EdgeIndex", "Graph"])
 def test_a_network_takes_what_a_convolution_takes(kind):
     torch.manual_seed(0)
-    net = DGN(nn.Linear(4, 8), 8, num_layers=2).eval()
+    net = DGN(nn.Linear(4, 8), NetworkSettings(hidden=8, num_layers=2)).eval()
     x, field = random(N, 4), random(E, 1, seed=1)
     expected = net(x, EDGES, field)
     if kind == "csr":
@@ -116,7 +116,7 @@ REFUSED = {
     "delta: .* scalers amplification, got 0; ": {"scalers": ["amplification"], "delta": 0},
     "delta: .* got nan; ": {"scalers": ["amplification"], "delta": float("nan")},
     "message.*did you mean 'complex'": {"message": "complexe"},
-    "derivative.*did you mean 'authors'": {"derivative": "author"},
+    "dx_reference.*did you mean 'node'": {"dx_reference": "nodes"},
     "edge_dim: expected None with message='simple', got 3; use message='complex'": {"edge_dim": 3},
     "towers: expected a divisor of in_channels=4.*got 3": {"towers": 3, "message": "complex"},
     "towers: expected 1 with message='simple', got 2; use message='complex'": {"towers": 2},

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, NetworkSettings
 
 several_sizes = pytest.mark.parametrize("sizes", [(4,), (3, 5), BOND_SIZES, (1, 1, 1)], ids=str)
 
@@ -66,7 +66,7 @@ def test_few_edges_make_no_large_table():
     assert CategoryEncoder(BOND_SIZES, 4).has_few_rows(0)
     assert not encoder.has_few_rows(3)
     assert encoder.has_few_rows(60**3)
-    net = DGN(3, 8, edge_encoder=encoder, edge_dim=4, message="complex", aggregators=["mean"])
+    net = DGN(3, NetworkSettings(hidden=8, edge_dim=4, message="complex", aggregators=["mean"]), edge_encoder=encoder)
     encoder.as_table = None
     ends = torch.tensor([[0, 1, 1], [1, 0, 0]])
     assert net(torch.randn(2, 3), ends, edge_attr=torch.full((3, 3), 59)).shape == (1, 1)

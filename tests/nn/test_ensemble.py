@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from dgn.nn import DGN, Ensemble
+from dgn.nn import DGN, Ensemble, NetworkSettings
+from tests.networks import make_dgn
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 BATCH = torch.zeros(3, dtype=torch.long)
@@ -11,7 +12,12 @@ BATCH = torch.zeros(3, dtype=torch.long)
 
 def make(count=3):
     torch.manual_seed(0)
-    return [DGN(2, 6, 2, aggregators=["mean", "max"], num_layers=2, batch_norm=False).double() for _ in range(count)]
+    return [
+        DGN(
+            2, NetworkSettings(hidden=6, aggregators=["mean", "max"], num_layers=2, batch_norm=False), out_channels=2
+        ).double()
+        for _ in range(count)
+    ]
 
 
 def test_what_they_say_is_their_mean():
@@ -46,7 +52,7 @@ def test_every_branch_is_reset():
 
 def test_it_is_asked_as_a_network_is():
     given = {"aggregators": ["mean"], "scalers": ["amplification"], "delta": 1.5, "num_layers": 1}
-    branches = Ensemble([DGN(2, 6, **given) for _ in range(2)])
+    branches = Ensemble([make_dgn(2, 6, **given) for _ in range(2)])
     assert branches.plan is branches.each[0].plan
     assert branches.delta == 1.5
 

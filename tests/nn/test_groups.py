@@ -6,9 +6,10 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 import dgn
-from dgn.nn import DGN, DGNConv
+from dgn.nn import DGNConv
 from dgn.testing import assert_basis_independent, complete, cycle, grid, hypercube, path
 from dgn.transforms import AddDirections
+from tests.networks import make_dgn
 
 NAMES = ["mean", "dx1-group", "av1-group", "max", "dx2-group"]
 KINDS = [{}, {"message": "complex"}, {"message": "complex", "towers": 2}]
@@ -32,7 +33,7 @@ def make_conv(**options):
 
 def make_network(names, **options):
     torch.manual_seed(0)
-    return DGN(nn.Linear(3, CHANNELS), CHANNELS, num_layers=2, aggregators=names, **options)
+    return make_dgn(nn.Linear(3, CHANNELS), CHANNELS, num_layers=2, aggregators=names, **options)
 
 
 def test_a_convolution_is_made_of_the_operators():

@@ -3,14 +3,14 @@
 import torch
 from torch import nn
 
-from dgn.nn import DGN
+from tests.networks import make_dgn
 
 
 def modules_of_ones_own(**options):
     """A network with an encoder of several parts, and messages of a module without biases."""
     encoder = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 8))
     message = nn.Sequential(nn.Linear(16, 8, bias=False), nn.Tanh())
-    return DGN(encoder, 8, num_layers=2, message=message, **options)
+    return make_dgn(encoder, 8, num_layers=2, message=message, **options)
 
 
 def test_reset_draws_parts_of_modules_again():

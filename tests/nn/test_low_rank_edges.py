@@ -6,22 +6,23 @@ from torch import nn
 
 from dgn.graph import Layout, as_graph
 from dgn.graph.graph import graph_from_layout
-from dgn.nn import DGN, DGNConv
+from dgn.nn import DGNConv
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
 from dgn.nn.low_rank_edges import LowRankEdgeFeatures, is_low_rank
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
+from tests.networks import make_dgn
 
 NODES, PADDING = 30, 7
 AGGREGATORS = ["mean", "max", "min", "std", "dx1", "av1"]
-LAYERS = [  # numbers of an edge, bias, towers, derivative, aggregators, scalers
-    (1, True, 5, "authors", ["mean", "dx1", "max"], ("identity",)),
-    (1, True, 1, "paper", AGGREGATORS, ("identity", "amplification")),
-    (1, False, 5, "paper", AGGREGATORS, ("identity",)),
-    (3, True, 1, "authors", AGGREGATORS, ("identity",)),
-    (4, False, 1, "authors", ["std", "av1"], ("identity", "attenuation")),
-    (4, True, 5, "paper", AGGREGATORS, ("identity",)),
+LAYERS = [  # numbers of an edge, bias, towers, dx_reference, aggregators, scalers
+    (1, True, 5, "node", ["mean", "dx1", "max"], ("identity",)),
+    (1, True, 1, "message", AGGREGATORS, ("identity", "amplification")),
+    (1, False, 5, "message", AGGREGATORS, ("identity",)),
+    (3, True, 1, "node", AGGREGATORS, ("identity",)),
+    (4, False, 1, "node", ["std", "av1"], ("identity", "attenuation")),
+    (4, True, 5, "message", AGGREGATORS, ("identity",)),
 ]
 
 
@@ -56,8 +57,8 @@ def numbers_of(graph, count, padding):
 
 
 def run_layer(case, few):
-    count, bias, towers, derivative, aggregators, scalers = case
-    conv = DGNConv(10, 10, aggregators, scalers, 1.3, "complex", 6, towers, derivative)
+    count, bias, towers, dx_reference, aggregators, scalers = case
+    conv = DGNConv(10, 10, aggregators, scalers, 1.3, "complex", 6, towers, dx_reference)
     layer, encoder, graph = fill(DGNLayer(conv)), fill(Linear(count, 6, bias=bias)), padded_graph()
     given = numbers_of(graph, count, torch.nan if few else 0.0)
     weights = conv.plan.compute_weights(draw(graph.num_edges, 1), padded_graph())
@@ -88,7 +89,7 @@ def test_kernel_layers_equal_those_of_every_edge(case):
 def make_network(**changes):
     given = {"message": "complex", "edge_encoder": Linear(1, 6), "edge_dim": 6, "aggregators": ["mean", "dx1", "max"]}
     torch.manual_seed(0)
-    return DGN(3, 10, num_layers=2, **{**given, **changes}).to(DEVICE)
+    return make_dgn(3, 10, num_layers=2, **{**given, **changes}).to(DEVICE)
 
 
 def run_network(network, given, graph):

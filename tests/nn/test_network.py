@@ -6,16 +6,17 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from dgn.aggregation import Plan, average_log_degree
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, NetworkSettings
 from dgn.testing import complete, grid, path, random_graph, star
 from dgn.transforms import AddDirections
+from tests.networks import make_dgn
 
 SCALERS = ["identity", "amplification", "attenuation"]
 
 
 def zinc(hidden, aggregators, message, **options):
-    return DGN(CategoryEncoder((28,), hidden), hidden, 1, aggregators=aggregators, scalers=SCALERS, delta=1.0,
-               message=message, **options)  # fmt: skip
+    encoder = CategoryEncoder((28,), hidden)
+    return make_dgn(encoder, hidden, aggregators=aggregators, scalers=SCALERS, delta=1.0, message=message, **options)
 
 
 def zinc_bonds():
@@ -34,24 +35,25 @@ PUBLISHED = {
     ),
     "PATTERN tuned": (
         108_317,
-        lambda: DGN(CategoryEncoder((3,), 47), 47, 2, aggregators=["mean", "av1", "dx1"], scalers=SCALERS,
-                    delta=1.0, message="complex", readout="nodes"),
+        lambda: make_dgn(CategoryEncoder((3,), 47), 47, out_channels=2, aggregators=["mean", "av1", "dx1"],
+                         scalers=SCALERS, delta=1.0, message="complex", readout="nodes"),
     ),
     "CIFAR10 tuned": (
         106_981,
-        lambda: DGN(nn.Linear(5, 100), 100, 10, last=95, aggregators=["mean", "dx1", "dx2", "max"], message="complex",
-                    towers=5, edge_encoder=nn.Linear(1, 10), edge_dim=10, dropout=0.3, readout="sum"),
+        lambda: make_dgn(nn.Linear(5, 100), 100, out_channels=10, last=95, aggregators=["mean", "dx1", "dx2", "max"],
+                         message="complex", towers=5, edge_encoder=nn.Linear(1, 10), edge_dim=10, dropout=0.3,
+                         readout="sum"),
     ),
     "MolHIV tuned": (
         114_065,
-        lambda: DGN(CategoryEncoder(ATOM_SIZES, 70), 70, 1, aggregators=["mean", "max", "min", "av1", "dx1"],
-                    dropout=0.3, size_norm=False),
+        lambda: make_dgn(CategoryEncoder(ATOM_SIZES, 70), 70, aggregators=["mean", "max", "min", "av1", "dx1"],
+                         dropout=0.3, size_norm=False),
     ),
     "MolPCBA tuned": (
         6_732_696,
-        lambda: DGN(CategoryEncoder(ATOM_SIZES, 480), 480, 128, aggregators=["mean", "sum", "max", "dx1"],
-                    message="complex", edge_encoder=CategoryEncoder(BOND_SIZES, 16), edge_dim=16, dropout=0.2,
-                    readout="sum"),
+        lambda: make_dgn(CategoryEncoder(ATOM_SIZES, 480), 480, out_channels=128, message="complex",
+                         aggregators=["mean", "sum", "max", "dx1"], edge_encoder=CategoryEncoder(BOND_SIZES, 16),
+                         edge_dim=16, dropout=0.2, readout="sum"),
     ),
 }  # fmt: skip
 
@@ -84,20 +86,20 @@ def network(**options):
     if options.get("edge_encoder"):
         options = options | {"edge_encoder": CategoryEncoder((4,), 5), "edge_dim": 5}
     settings = {"num_layers": 3, "aggregators": ["mean", "max", "av1", "dx2"]} | options
-    return DGN(nn.Linear(3, 16), 16, **settings)
+    return make_dgn(nn.Linear(3, 16), 16, **settings)
 
 
 @every_kind
 @pytest.mark.parametrize("readout", ["mean", "sum", "sum-mean", "max", "directional", "nodes"])
 @pytest.mark.parametrize("virtual_node", [False, True])
 def test_a_batch_gives_what_its_graphs_give_alone(options, readout, virtual_node):
-    net = network(readout=readout, virtual_node=virtual_node, positional=2, **options).double().eval()
+    net = network(readout=readout, virtual_node=virtual_node, num_eigenvector_features=2, **options).double().eval()
     graphs = [graph.clone().apply(lambda t: t.double() if t.is_floating_point() else t) for graph in GRAPHS]
     together = net(Batch.from_data_list(graphs))
     torch.testing.assert_close(together, torch.cat([net(graph) for graph in graphs]))
 
 
-@pytest.mark.parametrize("options", [{"virtual_node": True}, {"feed_forward": 2}, {"edge_dim": 5}])
+@pytest.mark.parametrize("options", [{"virtual_node": True}, {"ffn_expansion": 2}, {"edge_dim": 5}])
 def test_a_network_goes_on_with_synchronised_batch_norms(options):
     if "edge_dim" in options:
         options = {"message": "complex", "edge_encoder": CategoryEncoder((4,), 5)} | options
@@ -108,7 +110,7 @@ def test_a_network_goes_on_with_synchronised_batch_norms(options):
 
 def test_without_batch_norm_graphs_do_not_see_each_other_in_training():
     edges = {"message": "complex", "edge_dim": 5, "edge_encoder": CategoryEncoder((4,), 5)}
-    net = network(batch_norm=False, virtual_node=True, feed_forward=2, **edges).train()
+    net = network(batch_norm=False, virtual_node=True, ffn_expansion=2, **edges).train()
     assert not any(isinstance(part, nn.BatchNorm1d) for part in net.modules())
     torch.testing.assert_close(net(Batch.from_data_list(GRAPHS)), torch.cat([net(graph) for graph in GRAPHS]))
 
@@ -122,7 +124,7 @@ def test_a_batch_of_fields_of_very_different_size_gives_what_its_graphs_give_alo
 
 
 def test_data_and_its_parts_give_the_same():
-    net, batch = network(readout="directional", positional=1).eval(), Batch.from_data_list(GRAPHS)
+    net, batch = network(readout="directional", num_eigenvector_features=1).eval(), Batch.from_data_list(GRAPHS)
     parts = net(batch.x, batch.edge_index, batch.field, batch=batch.batch, potential=batch.potential)
     assert torch.equal(net(batch), parts)
 
@@ -159,7 +161,7 @@ def test_the_sign_of_a_direction_does_not_matter_to_av_and_dx():
 
 
 def test_the_positional_baseline_adds_a_linear_map_of_the_potential():
-    net, one = network(positional=1, aggregators=["mean"], num_layers=0).eval(), GRAPHS[0]
+    net, one = network(num_eigenvector_features=1, aggregators=["mean"], num_layers=0).eval(), GRAPHS[0]
     h = net.node_encoder(one.x) + one.potential[:, :1] @ net.positional.weight.T + net.positional.bias
     torch.testing.assert_close(net(one), net.head(h.mean(dim=0, keepdim=True)))
 
@@ -193,7 +195,7 @@ def test_the_initial_values_of_the_authors():
 
 @pytest.mark.parametrize("initialization", ["pytorch", "authors"])
 def test_reset_draws_again_and_keeps_the_initialization(initialization):
-    net = network(message="complex", virtual_node=True, positional=1, initialization=initialization)
+    net = network(message="complex", virtual_node=True, num_eigenvector_features=1, initialization=initialization)
     before = {name: parameter.clone() for name, parameter in net.named_parameters()}
     net.reset_parameters()
     changed = {name for name, parameter in net.named_parameters() if not torch.equal(before[name], parameter)}
@@ -216,7 +218,7 @@ def test_unknown_options_are_refused(options, message):
         network(**options)
 
 
-@pytest.mark.parametrize("options", [{"positional": 1}, {"readout": "directional"}], ids=str)
+@pytest.mark.parametrize("options", [{"num_eigenvector_features": 1}, {"readout": "directional"}], ids=str)
 def test_a_missing_potential_is_refused(options):
     one = GRAPHS[0]
     with pytest.raises(ValueError, match=r"potential: expected .*got None; add .* with dgn.transforms.AddDirections"):
@@ -246,29 +248,29 @@ def test_training_lowers_the_loss(options):
 
 def test_a_number_of_inputs_stands_for_a_linear_map():
     torch.manual_seed(0)
-    net = DGN(5, 8, num_layers=1, aggregators=["mean"])
+    net = DGN(5, NetworkSettings(hidden=8, num_layers=1, aggregators=["mean"]))
     torch.manual_seed(0)
-    same = DGN(nn.Linear(5, 8), 8, num_layers=1, aggregators=["mean"])
+    same = DGN(nn.Linear(5, 8), NetworkSettings(hidden=8, num_layers=1, aggregators=["mean"]))
     assert torch.equal(net.node_encoder.weight, same.node_encoder.weight)
     assert net.state_dict().keys() == same.state_dict().keys()
 
 
 def test_scalers_without_a_delta_are_refused_with_the_way_to_compute_it():
     with pytest.raises(ValueError, match=r"delta: .* scalers identity, amplification, got None; pass delta=dgn.av"):
-        DGN(5, 8, aggregators=["mean"], scalers=["identity", "amplification"])
+        DGN(5, NetworkSettings(hidden=8, aggregators=["mean"], scalers=["identity", "amplification"]))
 
 
 def test_graphs_without_edges_can_be_learned_where_no_scaler_looks_at_degrees():
     single = [Data(x=torch.ones(1, 5), edge_index=torch.zeros(2, 0, dtype=torch.long))]
-    net = DGN(5, 8, num_layers=1, aggregators=["mean"], delta=average_log_degree(single)).eval()
+    net = DGN(5, NetworkSettings(hidden=8, num_layers=1, aggregators=["mean"]), delta=average_log_degree(single)).eval()
     assert net(single[0]).isfinite().all()
 
 
 def test_a_message_module_is_given_encoded_categories_of_edges():
     torch.manual_seed(0)
     module, (edge_index, nodes) = nn.Sequential(nn.Linear(2 * 6 + 3, 6), nn.Tanh()), complete(4)
-    net = DGN(2, 6, aggregators=["mean", "dx1"], num_layers=2, message=module, edge_dim=3,
-              edge_encoder=CategoryEncoder((4,), 3)).eval()  # fmt: skip
+    options = {"aggregators": ["mean", "dx1"], "num_layers": 2, "message": module, "edge_dim": 3}
+    net = make_dgn(2, 6, edge_encoder=CategoryEncoder((4,), 3), **options).eval()
     edge_index, kinds = edge_index[:, torch.randperm(12)], torch.arange(12) % 4
     x, field = torch.randn(nodes, 2), torch.randn(12, 1)
     out = net(x, edge_index, field, kinds)
@@ -278,7 +280,7 @@ def test_a_message_module_is_given_encoded_categories_of_edges():
 
 def test_each_layer_has_a_message_module_of_its_own():
     module = nn.Linear(2 * 6, 6)
-    first, second = (layer.conv.message for layer in DGN(2, 6, num_layers=2, message=module).layers)
+    first, second = (layer.conv.message for layer in make_dgn(2, 6, num_layers=2, message=module).layers)
     assert torch.equal(first.weight, second.weight)  # as it was given
     with torch.no_grad():
         first.weight.zero_()
@@ -288,10 +290,10 @@ def test_each_layer_has_a_message_module_of_its_own():
 
 def test_data_without_features_are_refused():
     with pytest.raises(ValueError, match=r"data: expected node features in 'x', got Data\(.*; set data.x"):
-        DGN(3, 8)(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
+        DGN(3, NetworkSettings(hidden=8))(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2))
 
 
 def test_an_encoder_of_another_width_is_refused():
-    network = DGN(nn.Linear(3, 5), 8, aggregators=["mean"])
+    network = DGN(nn.Linear(3, 5), NetworkSettings(hidden=8, aggregators=["mean"]))
     with pytest.raises(ValueError, match="node_encoder: expected one that gives 8 channels, got 5; make it so wide"):
         network(torch.randn(2, 3), torch.tensor([[0], [1]]))

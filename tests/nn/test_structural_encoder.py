@@ -6,9 +6,10 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from dgn.encodings import EdgeTypes
-from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, StructuralEncoder
+from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, NetworkSettings, StructuralEncoder
 from dgn.testing import complete, cycle, path
 from dgn.transforms import AddRandomWalkPE, AddRings
+from tests.networks import make_dgn
 
 SEEN = torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 2], [1, 0, 0]])
 
@@ -25,10 +26,10 @@ def graphs() -> list[Data]:
 def network() -> DGN:
     torch.manual_seed(0)
     kinds = EdgeTypes.find(torch.tensor([[0, 0, 1], [1, 0, 1], [0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0]]), (2,))
-    return DGN(
-        CategoryEncoder((3,), 8), 8, num_layers=2, aggregators=("mean", "max"), message="complex",
-        edge_encoder=EdgeTypeEncoder(kinds, 4), edge_dim=4,
-        structure=StructuralEncoder(torch.ones(6), torch.zeros(6), 8),
+    return make_dgn(
+        CategoryEncoder((3,), 8), 8, num_layers=2, aggregators=("mean", "max"), message="complex", edge_dim=4,
+        edge_encoder=EdgeTypeEncoder(kinds, 4),
+        structural_encoder=StructuralEncoder(torch.ones(6), torch.zeros(6), 8),
     )  # fmt: skip
 
 
@@ -99,6 +100,10 @@ def test_missing_numbers_are_named() -> None:
 
 def test_a_graph_without_edges_has_no_kinds() -> None:
     kinds = EdgeTypes.find(SEEN, (2, 2))
-    net = DGN(3, 8, edge_encoder=EdgeTypeEncoder(kinds, 4), edge_dim=4, message="complex", aggregators=["mean"])
+    net = DGN(
+        3,
+        NetworkSettings(hidden=8, edge_dim=4, message="complex", aggregators=["mean"]),
+        edge_encoder=EdgeTypeEncoder(kinds, 4),
+    )
     nothing = {"edge_index": torch.zeros(2, 0).long(), "edge_attr": torch.zeros(0, 2).long()}
     assert net.eval()(Data(x=torch.randn(1, 3), edge_rings=torch.zeros(0, 1).long(), **nothing)).shape == (1, 1)

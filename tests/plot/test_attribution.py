@@ -10,9 +10,10 @@ from torch_geometric.data import Data
 
 from dgn.data import add_directions
 from dgn.data.datasets.smiles import pack_smiles
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, Ensemble, StructuralEncoder
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, Ensemble, NetworkSettings, StructuralEncoder
 from dgn.plot.attribution import Attribution, attribute, average
 from dgn.plot.highlight import draw_attribution
+from tests.networks import make_dgn
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 SMILES = "CC(=O)Oc1ccccc1C(=O)O"
@@ -25,10 +26,10 @@ def molecule(smiles: str = SMILES) -> Data:
 def network(**options: object) -> DGN:
     torch.manual_seed(0)
     chosen = {
-        "targets": 2, "num_layers": 3, "aggregators": ["mean", "max", "dx1", "dx2"], "message": "complex",
+        "out_channels": 2, "num_layers": 3, "aggregators": ["mean", "max", "dx1", "dx2"], "message": "complex",
         "edge_encoder": CategoryEncoder(BOND_SIZES, 6), "edge_dim": 6, "readout": "directional", "virtual_node": True,
     }  # fmt: skip
-    return DGN(CategoryEncoder(ATOM_SIZES, 12), 12, **{**chosen, **options})
+    return make_dgn(CategoryEncoder(ATOM_SIZES, 12), 12, **{**chosen, **options})
 
 
 @pytest.mark.parametrize("smiles", [SMILES, "O", "CC.[Na+]"])
@@ -76,7 +77,7 @@ def test_the_baseline_is_the_graph_without_features() -> None:
 
 def test_a_linear_network_gives_its_own_terms() -> None:
     data = Data(x=torch.randn(4, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
-    net = DGN(nn.Linear(3, 8), 8, num_layers=0, readout="sum")
+    net = DGN(nn.Linear(3, 8), NetworkSettings(hidden=8, num_layers=0, readout="sum"))
     net.head = nn.Sequential(nn.Linear(8, 1))
     shares = attribute(net, data, steps=2)
     terms = net.node_encoder(data.x) @ net.head[0].weight[0]

@@ -24,7 +24,7 @@ def results(make_run: Any) -> Results:
 
 def test_a_network_comes_before_what_it_is_without() -> None:
     names = [cell.name.removeprefix("zinc/") for cell in cells("plus", "zinc")]
-    parts = ["no-averaging", "no-feed-forward", "no-structure"]
+    parts = ["no-ema", "no-ffn", "no-structure"]
     first = {"plus": "no-directions", "plus-500k": "with-directions"}
     assert names == [
         name for base in first for name in (base, *(f"{base}-ablation/{part}" for part in (first[base], *parts)))

@@ -255,10 +255,14 @@ def test_inputs_that_are_categories_are_not_changed(name):
 @pytest.mark.parametrize(
     ("name", "settings", "remedy"),
     [
-        ("augmentation.hide", {"augmentation": {"hide": 0.3}}, "leave it out"),
-        ("network.both_sides", {"network": {"both_sides": True}}, "leave it out"),
+        ("augmentation.cutout", {"augmentation": {"hide": 0.3}}, "leave it out"),
+        ("network.tta_mirror", {"network": {"tta_mirror": True}}, "leave it out"),
         ("augmentation.mirror", {"augmentation": {"mirror": True}}, MIRROR_REMEDY),
-        ("augmentation.mirror", {"augmentation": {"mirror": True}, "network": {"positional": 1}}, MIRROR_REMEDY),
+        (
+            "augmentation.mirror",
+            {"augmentation": {"mirror": True}, "network": {"num_eigenvector_features": 1}},
+            MIRROR_REMEDY,
+        ),
     ],
 )
 def test_hiding_and_mirror_images_need_places(name, settings, remedy):

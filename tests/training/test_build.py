@@ -67,14 +67,14 @@ def test_every_setting_reaches_the_network() -> None:
     settings = NetworkSettings(
         hidden=8, last=4, layers=3, aggregators=("mean", "dx1"), scalers=("identity", "attenuation"), message="complex",
         edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False, size_norm=False,
-        virtual_node=True, positional=2, derivative="paper", initialization="authors", feed_forward=2,
-        inner_dropout=0.5,
+        virtual_node=True, positional=2, dx_reference="message", initialization="authors", ffn_expansion=2,
+        ffn_dropout=0.5,
     )  # fmt: skip
     network = build_for_inputs(settings, Inputs((7,), 2, 3), delta=1.5)
     conv = network.layers[0].conv
     assert len(network.layers) == 3
     assert network.plan.names == settings.aggregators
-    assert (conv.delta, conv.scalers, conv.towers, conv.derivative) == (1.5, settings.scalers, 2, "paper")
+    assert (conv.delta, conv.scalers, conv.towers, conv.dx_reference) == (1.5, settings.scalers, 2, "message")
     assert network.edge_encoder.out_features == network.edge_dim == 5
     assert (network.readout, network.size_norm, network.initialization) == ("sum", False, "authors")
     assert network.layers[0].norm is None

@@ -28,11 +28,11 @@ def run(tmp_path_factory):
 
 
 def taught_by(run):
-    return make_experiment(training={"teachers": str(run)})
+    return make_experiment(training={"distill_from": str(run)})
 
 
 def taught(run, **training):
-    return teach_small(make_experiment(training={"teachers": str(run), **training}))
+    return teach_small(make_experiment(training={"distill_from": str(run), **training}))
 
 
 def teach_small(experiment, benchmark=None):
@@ -51,7 +51,7 @@ def test_a_lesson_is_the_label_in_part_and_the_mean_of_the_teachers(run):
     )
     assert (said[0] - said[1]).abs().max() > 1e-3
     label = 0.8 * torch.eye(3)[graphs.graphs["y"]] + 0.2 / 3
-    material = taught(run, label_smoothing=0.2, teaching=0.3)
+    material = taught(run, label_smoothing=0.2, distill_weight=0.3)
     lessons = material.store.graphs["lessons"]
     torch.testing.assert_close(lessons[material.training], 0.7 * label + 0.3 * said.mean(dim=0))
     torch.testing.assert_close(lessons[material.training].sum(dim=1), torch.ones(24))
@@ -60,7 +60,7 @@ def test_a_lesson_is_the_label_in_part_and_the_mean_of_the_teachers(run):
 
 
 def test_the_loss_is_that_of_the_lessons_and_scores_are_those_of_the_labels(run):
-    material = taught(run, teaching=1.0)
+    material = taught(run, distill_weight=1.0)
     prediction = torch.randn(24, 3)
     lessons = material.store.graphs["lessons"][:24]
     numerator, denominator = material.objective.loss(prediction, lessons, torch.ones(24))
@@ -76,8 +76,8 @@ def test_the_loss_is_that_of_the_lessons_and_scores_are_those_of_the_labels(run)
 
 def test_teachers_change_what_is_learnt(run, tmp_path):
     benchmark, found = make_benchmark("classification"), []
-    for settings in ({}, {"teachers": str(run)}):
-        experiment = make_experiment(training={**settings, "epochs": 2}, network={"branches": 2})
+    for settings in ({}, {"distill_from": str(run)}):
+        experiment = make_experiment(training={**settings, "epochs": 2}, network={"ensemble_size": 2})
         (result,) = train(experiment, benchmark, [3], tmp_path / str(len(settings)), "cpu")
         found.append([row["train_loss"] for row in result.history])
         trained = load_trained(tmp_path / str(len(settings)) / "seed-3", benchmark)  # without its teachers
@@ -92,7 +92,9 @@ def test_a_graph_without_a_label_is_told_what_its_teachers_say(tmp_path):
     hidden = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"y": y}))
     train(make_experiment(), hidden, [1], tmp_path, "cpu")
     partly, wholly = (
-        teach_small(make_experiment(training={"teachers": str(tmp_path), "teaching": share}), hidden).store.graphs
+        teach_small(
+            make_experiment(training={"distill_from": str(tmp_path), "distill_weight": share}), hidden
+        ).store.graphs
         for share in (0.1, 1.0)
     )
     torch.testing.assert_close(partly["lessons"][5], wholly["lessons"][5])
@@ -100,7 +102,7 @@ def test_a_graph_without_a_label_is_told_what_its_teachers_say(tmp_path):
 
 
 def test_a_part_of_the_training_graphs_has_the_lessons_of_all(run):
-    experiment = make_experiment(data={"train_fraction": 0.5}, training={"teachers": str(run)})
+    experiment = make_experiment(data={"train_fraction": 0.5}, training={"distill_from": str(run)})
     whole, half = taught(run), teach_small(experiment)
     torch.testing.assert_close(half.store.graphs["lessons"][:12], whole.store.graphs["lessons"][:12])
 
@@ -117,16 +119,16 @@ def test_teachers_of_other_labels_are_refused(run, shift):
 def test_teachers_that_read_something_else_are_named(run):
     rings = with_structure(make_benchmark("classification"), 0, (3,), ())
     with pytest.raises(ValueError, match=r"training\.teachers: expected .* these graphs, got .*seed-1: data: expected"):
-        teach_small(make_experiment(data={"rings": [3]}, training={"teachers": str(run)}), rings)
+        teach_small(make_experiment(data={"rings": [3]}, training={"distill_from": str(run)}), rings)
     half = with_fraction(make_benchmark("classification"), 0.5)
     with pytest.raises(ValueError, match=r"training\.teachers: expected .* these graphs, got .*seed-1: fraction"):
-        teach_small(make_experiment(data={"train_fraction": 0.5}, training={"teachers": str(run)}), half)
+        teach_small(make_experiment(data={"train_fraction": 0.5}, training={"distill_from": str(run)}), half)
 
 
 def test_teachers_may_be_branches_and_see_both_sides(tmp_path):
     benchmark = make_benchmark("classification", coordinates=True)
-    train(make_experiment(network={"branches": 2, "both_sides": True}), benchmark, [1], tmp_path, "cpu")
-    lessons = teach_small(make_experiment(training={"teachers": str(tmp_path), "teaching": 1.0}), benchmark)
+    train(make_experiment(network={"ensemble_size": 2, "tta_mirror": True}), benchmark, [1], tmp_path, "cpu")
+    lessons = teach_small(make_experiment(training={"distill_from": str(tmp_path), "distill_weight": 1.0}), benchmark)
     (trained,) = (load_trained(folder, benchmark) for folder in find_teacher_runs(taught_by(tmp_path)))
     said = predict_split(trained, "train", "cpu").said.softmax(dim=1)
     torch.testing.assert_close(lessons.store.graphs["lessons"][:24], said)
@@ -154,14 +156,14 @@ def test_other_teachers_are_noticed_when_a_run_goes_on(run, tmp_path):
 
 
 def test_numbers_have_no_teachers(run):
-    experiment = make_experiment(training={"teachers": str(run)})
+    experiment = make_experiment(training={"distill_from": str(run)})
     with pytest.raises(ValueError, match=r"training\.teachers: expected graphs with classes, got regression; leave it"):
         train(experiment, make_benchmark(), [1], device="cpu")
 
 
 def test_runs_are_found_beside_each_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    experiment = replace(make_experiment(training={"teachers": "some/teachers"}), name="some/learner")
+    experiment = replace(make_experiment(training={"distill_from": "some/teachers"}), name="some/learner")
     found = {}
     for place in ("runs/some/teachers", "there/some/teachers", "some/teachers"):
         (tmp_path / place / "seed-2").mkdir(parents=True)
@@ -175,6 +177,6 @@ def test_runs_are_found_beside_each_other(tmp_path, monkeypatch):
 
 
 def test_teachers_are_trained_first():
-    experiment = make_experiment(training={"teachers": "some/run"})
+    experiment = make_experiment(training={"distill_from": "some/run"})
     with pytest.raises(FileNotFoundError, match=r"got none in runs/some/run nor in some/run; train it .* some/run, or"):
         find_teacher_runs(experiment)

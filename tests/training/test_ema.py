@@ -36,7 +36,7 @@ def test_weights_come_back_after_an_error():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_average_of_a_member_is_that_of_its_steps(device):
-    member, numbers = make_replica(device=device, training={"averaging": 0.9})
+    member, numbers = make_replica(device=device, training={"ema_decay": 0.9})
     expected = {name: tensor.detach().clone() for name, tensor in member.network.named_parameters()}
     steps = 0
     with own_stream(member.device):
@@ -51,7 +51,7 @@ def test_the_average_of_a_member_is_that_of_its_steps(device):
 
 
 def test_a_member_with_the_past_of_another_has_its_average():
-    given = {"training": {"averaging": 0.9}}
+    given = {"training": {"ema_decay": 0.9}}
     (member, numbers), (twin, _) = make_replica(**given), make_replica(seed=3, **given)
     epoch(member, numbers)
     twin.state.load(member.state.tensors())
@@ -60,7 +60,7 @@ def test_a_member_with_the_past_of_another_has_its_average():
 
 @pytest.mark.parametrize("report", ["last", "best"])
 def test_what_is_saved_is_what_was_scored(tmp_path, report):
-    experiment = make_experiment(training={"averaging": 0.7, "report": report, "epochs": 4})
+    experiment = make_experiment(training={"ema_decay": 0.7, "report": report, "epochs": 4})
     plain = make_experiment(training={"report": report, "epochs": 4})
     (result,) = train(experiment, make_benchmark("regression"), (0,), tmp_path, "cpu")
     (other,) = train(plain, make_benchmark("regression"), (0,), None, "cpu")

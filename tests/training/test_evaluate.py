@@ -29,7 +29,13 @@ def stored(benchmark, network):
 def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_node):
     benchmark = make_benchmark(objective)
     readout = "nodes" if objective.startswith("node") else "directional"
-    settings = {"virtual_node": virtual_node, "positional": 1, "readout": readout, "message": "complex", "edge_dim": 2}
+    settings = {
+        "virtual_node": virtual_node,
+        "num_eigenvector_features": 1,
+        "readout": readout,
+        "message": "complex",
+        "edge_dim": 2,
+    }
     delta = average_log_degree(benchmark.graphs.graph)
     torch.manual_seed(0)
     network = (

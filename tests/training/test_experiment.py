@@ -90,7 +90,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 
 def test_directions_are_as_many_as_the_network_reads() -> None:
     assert read_experiment(SMALL).num_directions == 2
-    assert read_experiment(SMALL, ["data.dataset=zinc", "network.positional=3"]).num_directions == 3
+    assert read_experiment(SMALL, ["data.dataset=zinc", "network.num_eigenvector_features=3"]).num_directions == 3
     assert read_experiment(SMALL, ["network.aggregators=[mean]"]).num_directions == 0
     assert read_experiment(SMALL, ["network.aggregators=[mean]", "network.readout=directional"]).num_directions == 1
     assert read_experiment(SMALL, ["data.directions=4"]).num_directions == 4

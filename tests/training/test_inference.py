@@ -22,11 +22,11 @@ from tests.training.small import make_benchmark, make_experiment
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "plain": ("regression", {}),
-    "best-of-averaged": ("multi-label", {"training": {"averaging": 0.9, "report": "best"}}),
+    "best-of-averaged": ("multi-label", {"training": {"ema_decay": 0.9, "report": "best"}}),
     "nodes": ("node-classification", {"network": {"readout": "nodes"}}),
     "scaled": ("classification", {"network": {"scalers": ["identity", "amplification"]}}),
-    "branches": ("multi-label", {"network": {"branches": 3}, "training": {"averaging": 0.9}}),
-    "branches-of-nodes": ("node-classification", {"network": {"readout": "nodes", "branches": 2}}),
+    "ensemble_size": ("multi-label", {"network": {"ensemble_size": 3}, "training": {"ema_decay": 0.9}}),
+    "branches-of-nodes": ("node-classification", {"network": {"readout": "nodes", "ensemble_size": 2}}),
     "structure": ("regression", {"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"readout": "directional"}}),
 }
 
@@ -56,7 +56,7 @@ def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> No
 
 GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
     "eigenvectors": ({"data": {"normalization": "sym"}}, False),
-    "more-eigenvectors": ({"network": {"aggregators": ["mean", "dx2-group"], "positional": 2}}, False),
+    "more-eigenvectors": ({"network": {"aggregators": ["mean", "dx2-group"], "num_eigenvector_features": 2}}, False),
     "none": ({"network": {"aggregators": ["mean", "max"]}}, False),
     "kinds": ({"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, False),
     "counts": ({"data": {"rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, True),
@@ -129,7 +129,7 @@ def test_kinds_of_edges_are_those_of_the_training(branches: int, tmp_path: Path)
     known = make_benchmark()
     split = known.graphs.graphs["split"]
     other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
-    network = {"message": "complex", "edge_dim": 4, "branches": branches}
+    network = {"message": "complex", "edge_dim": 4, "ensemble_size": branches}
     experiment = make_experiment(data={"rings": [3, 5]}, network=network)
     train(experiment, with_structure(known, 0, (3, 5)), [0], tmp_path, "cpu")
     with pytest.raises(ValueError, match=r"got others, their (networks\.0\.)?(structure|edge_encoder)\.\w+ differs"):

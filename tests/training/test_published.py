@@ -66,7 +66,7 @@ def fair(column: str, row: str) -> dict[str, Any]:
     dataset, kind = column.split("/")
     edges = {"zinc": 10, "molpcba": 16}[dataset] if kind == "complex-e" else None
     told = {"message": kind.removesuffix("-e"), "edge_dim": edges, "layers": 6 if column == "molpcba/complex" else 4}
-    told |= {"towers": 1, "last": None, "positional": row.count("pos"), "table": "table1"}
+    told |= {"towers": 1, "last": None, "num_eigenvector_features": row.count("pos"), "table": "table1"}
     if dataset == "zinc":
         told["weight_decay"] = 1e-8 if kind == "simple" and row in AXES else 3e-6
     if dataset == "cifar10":
@@ -105,7 +105,11 @@ def test_the_runs_of_table_2_are_as_published_or_say_what_is_not(name: str) -> N
     experiment, dataset = load_experiment(name), name.split("/")[0]
     published = experiment.published
     assert published is not None
-    told = COMMON[dataset] | {"layers": 4, "positional": 0, "dropout": COMMON[dataset].get("dropout", 0.0)}
+    told = COMMON[dataset] | {
+        "layers": 4,
+        "num_eigenvector_features": 0,
+        "dropout": COMMON[dataset].get("dropout", 0.0),
+    }
     found = different(experiment, told | {"table": "table2"} | TUNED[name])
     if set(experiment.network.aggregators) != CAPTION[dataset]:
         found["network.aggregators"] = experiment.network.aggregators

@@ -140,9 +140,9 @@ GPU_CASES = {
         "numbers": True,
         "network": {"message": "complex", "edge_dim": 3, "towers": 2, "aggregators": ["mean", "dx1", "max"]},
     },
-    "feed forward": {"network": {"feed_forward": 2, "message": "complex", "edge_dim": 3}},
+    "feed forward": {"network": {"ffn_expansion": 2, "message": "complex", "edge_dim": 3}},
     "nodes": {"objective": "node-classification", "network": {"readout": "nodes"}},
-    "labels": {"objective": "multi-label", "network": {"readout": "directional", "positional": 1}},
+    "labels": {"objective": "multi-label", "network": {"readout": "directional", "num_eigenvector_features": 1}},
 }
 STEPS = {"epochs": 5, "learning_rate": 1e-3, "weight_decay": 1e-3}  # of four batches each
 

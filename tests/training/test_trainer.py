@@ -245,7 +245,7 @@ KINDS = {
     "missing labels": ("multi-label", {}),
     "classes": ("classification", {"readout": "sum"}),
     "nodes": ("node-classification", NODES),
-    "positions": ("regression", {"aggregators": ["mean"], "positional": 2}),
+    "positions": ("regression", {"aggregators": ["mean"], "num_eigenvector_features": 2}),
     "directional readout": ("regression", {"readout": "directional"}),
     "virtual node": ("regression", {"virtual_node": True, "layers": 3}),
     "edge features and towers": (

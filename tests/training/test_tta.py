@@ -40,7 +40,7 @@ def test_a_graph_and_its_mirror_image_get_the_same_answer(readout):
     torch.manual_seed(0)
     network = None
     for both_sides in (False, True):
-        settings = make_experiment(network={**WAYS, "readout": readout, "both_sides": both_sides}).network
+        settings = make_experiment(network={**WAYS, "readout": readout, "tta_mirror": both_sides}).network
         network = network or build_for_inputs(settings, Inputs(3, None, 2), 1.0).eval()
         answers[both_sides] = [ask([network], settings, 2, each, CPU)[0] for each in (graphs, mirror_image(graphs))]
     one, other = answers[False]
@@ -51,7 +51,7 @@ def test_a_graph_and_its_mirror_image_get_the_same_answer(readout):
 
 def test_a_network_that_reads_no_field_sees_mirrored_inputs():
     graphs, blind = pictures(), {"aggregators": ["mean", "max"], "hidden": 16}
-    plain, both = (make_experiment(network={**blind, "both_sides": flag}).network for flag in (False, True))
+    plain, both = (make_experiment(network={**blind, "tta_mirror": flag}).network for flag in (False, True))
     network = build_for_inputs(plain, Inputs(3, None, 1), 1.0).eval()
     one, other = (ask([network], plain, 1, each, CPU) for each in (graphs, mirror_image(graphs)))
     assert (one - other).abs().max() > 1e-3
@@ -67,7 +67,7 @@ def test_an_answer_does_not_depend_on_the_graphs_beside_one(tmp_path):
     x[first, 0] = x[first, 2]
     graphs = graphs.with_values(nodes={"x": x}, graphs=benchmark.graphs.graphs)
     pictured = replace(benchmark, graphs=graphs, node_sizes=None, edge_sizes=None, coordinates=True)
-    experiment = make_experiment(network={**WAYS, "both_sides": True}, training={"epochs": 1})
+    experiment = make_experiment(network={**WAYS, "tta_mirror": True}, training={"epochs": 1})
     train(experiment, pictured, [7], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-7", pictured)
     every, alone = (
@@ -81,7 +81,7 @@ def test_an_answer_does_not_depend_on_the_graphs_beside_one(tmp_path):
 def test_training_is_the_same_and_scores_are_of_both_sides(augmentation, tmp_path):
     benchmark, found = make_benchmark("classification", coordinates=True), {}
     for both_sides in (False, True):
-        experiment = make_experiment(network={**WAYS, "both_sides": both_sides}, augmentation=augmentation)
+        experiment = make_experiment(network={**WAYS, "tta_mirror": both_sides}, augmentation=augmentation)
         (found[both_sides],) = train(experiment, benchmark, [7], tmp_path / str(both_sides), "cpu")
     one, both = found[False], found[True]
     assert [row["train_loss"] for row in one.history] == [row["train_loss"] for row in both.history]
@@ -95,7 +95,7 @@ def test_training_is_the_same_and_scores_are_of_both_sides(augmentation, tmp_pat
 
 def test_other_graphs_need_places_too(tmp_path):
     benchmark = make_benchmark("classification", coordinates=True)
-    experiment = make_experiment(network={**WAYS, "both_sides": True}, training={"epochs": 1})
+    experiment = make_experiment(network={**WAYS, "tta_mirror": True}, training={"epochs": 1})
     train(experiment, benchmark, [7], tmp_path, "cpu")
     trained, graphs = load_trained(tmp_path / "seed-7", benchmark), benchmark.graphs
     bare = replace(graphs, nodes={"x": graphs.nodes["x"]})
@@ -116,8 +116,8 @@ def test_the_field_is_left_behind_once_the_weights_of_both_sides_are_known():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_branches_and_both_sides_on_a_gpu_are_as_on_the_cpu():
     benchmark = make_benchmark("classification", coordinates=True)
-    network = {**WAYS, "branches": 2, "both_sides": True}
-    experiment = make_experiment(network=network, training={"averaging": 0.9, "learning_rate": 1e-3})
+    network = {**WAYS, "ensemble_size": 2, "tta_mirror": True}
+    experiment = make_experiment(network=network, training={"ema_decay": 0.9, "learning_rate": 1e-3})
     (here,), (there,) = (train(experiment, benchmark, [7], device=device) for device in ("cpu", "cuda"))
     for row, other in zip(here.history, there.history, strict=True):
         assert row["train_loss"] == pytest.approx(other["train_loss"], rel=1e-3)

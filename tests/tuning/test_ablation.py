@@ -39,31 +39,35 @@ def test_an_ablation_changes_the_part_and_widths_alone(name: str) -> None:
     parts = {
         "no-directions": {"network.aggregators", *widths},
         "with-directions": {"network.aggregators"},
-        "no-averaging": {"training.averaging"},
-        "no-feed-forward": {"network.feed_forward", "network.inner_dropout", *widths},
-        "no-branches": {"network.branches", *widths},
-        "no-augmentation": {"augmentation.mirror", "augmentation.hide", "augmentation.shift"},
+        "no-ema": {"training.ema_decay"},
+        "no-ffn": {"network.ffn_expansion", "network.ffn_dropout", *widths},
+        "no-ensemble": {"network.ensemble_size", *widths},
+        "no-augmentation": {"augmentation.mirror", "augmentation.cutout", "augmentation.input_noise"},
         "no-structure": {"data.random_walk", "data.rings", *widths},
     }
     edges = ["network.message=complex", "network.edge_dim=12"]
     has_them = load_experiment(name).network.num_directions > 0
-    more = ["training.averaging=0.9"]
+    more = ["training.ema_decay=0.9"]
     plus = load_experiment(name, more if name == "pattern/plus" else [*edges, *more])
-    assert {"no-directions" if has_them else "with-directions", "no-averaging"} < set(ablations(plus))
+    assert {"no-directions" if has_them else "with-directions", "no-ema"} < set(ablations(plus))
     for missing, each in ablations(plus).items():
         assert 0 < len(set(each.differences(plus)) & parts[missing]) == len(each.differences(plus))
         assert each.training.seeds == plus.training.seeds
 
 
 def test_edges_that_have_rings_alone_are_bare_without_structure() -> None:
-    plus = load_experiment("pattern/plus", ["data.rings=[3]", "network.edge_dim=8"])
+    plus = load_experiment("pattern/plus", ["data.ring_sizes=[3]", "network.edge_dim=8"])
     bare = ablations(plus)["no-structure"]
     assert (bare.data.rings, bare.network.edge_dim) == ((), None)
     assert abs(size(bare) / size(plus) - 1) < 0.025
 
 
 def test_without_directions_no_field_is_left() -> None:
-    changes = ["network.aggregators=[av1, mean, dx2, min]", "network.positional=2", "augmentation.distortion=0.1"]
+    changes = [
+        "network.aggregators=[av1, mean, dx2, min]",
+        "network.num_eigenvector_features=2",
+        "augmentation.distortion=0.1",
+    ]
     blind = without_directions(load_experiment("zinc/plus", changes))
     assert blind.network.aggregators == ("sum", "mean", "max", "min")
     assert blind.num_directions == 0
@@ -74,12 +78,14 @@ def test_without_directions_to_leave_out_there_is_one_to_add() -> None:
     blind = load_experiment("zinc/plus", ["network.aggregators=[sum, mean, min]"])
     assert "no-directions" not in ablations(blind)
     assert ablations(blind)["with-directions"].network.aggregators == ("sum", "mean", "dx1")
-    placed = load_experiment("zinc/plus", ["network.aggregators=[sum, mean]", "network.positional=2"])
+    placed = load_experiment("zinc/plus", ["network.aggregators=[sum, mean]", "network.num_eigenvector_features=2"])
     assert with_directions(placed) is placed
 
 
 def test_without_directions_inputs_are_augmented_as_before() -> None:
-    blind = without_directions(load_experiment("cifar10/plus", ["augmentation.shift=0.1", "augmentation.rotation=10"]))
+    blind = without_directions(
+        load_experiment("cifar10/plus", ["augmentation.input_noise=0.1", "augmentation.rotation=10"])
+    )
     assert blind.augmentation == AugmentationSettings(mirror=True, hide=0.3, shift=0.1)
 
 
@@ -95,16 +101,16 @@ def test_there_are_six_isotropic_aggregators_for_any_number_of_directions() -> N
 
 
 def test_without_directions_teachers_have_none_either() -> None:
-    taught = load_experiment("cifar10/plus-taught")
+    taught = load_experiment("cifar10/plus-distilled")
     blind = ablations(taught)["no-directions"]
-    assert blind == load_experiment("cifar10/plus-taught-ablation/no-directions")
+    assert blind == load_experiment("cifar10/plus-distilled-ablation/no-directions")
     assert load_experiment(str(blind.training.teachers)) == ablations(load_experiment("cifar10/plus"))["no-directions"]
     assert size(blind) == size(taught)
 
 
 def test_branches_make_room_for_one_network_of_their_size() -> None:
     four = load_experiment("molhiv/plus")
-    one = ablations(four)["no-branches"]
+    one = ablations(four)["no-ensemble"]
     assert (four.network.branches, four.network.hidden) == (4, 49)
     assert (one.network.branches, one.network.hidden) == (1, 106)
     assert abs(size(one) / size(four) - 1) < 0.025

@@ -16,7 +16,7 @@ settings:
   network.hidden: {low: 8, high: 16, step: 4}
   training.learning_rate: {low: 1e-4, high: 1e-2, log: true}
   network.scalers: {subset: [identity, amplification]}
-  kind: {small: {network.layers: 2}, large: {network.layers: 4, network.towers: 2}}
+  kind: {small: {network.num_layers: 2}, large: {network.num_layers: 4, network.towers: 2}}
 """
 
 
@@ -47,10 +47,10 @@ def test_every_kind_of_domain(tmp_path: Path) -> None:
 
 
 def test_finite_spaces_are_counted_and_listed() -> None:
-    space = read_space({"settings": {"network.dropout": ["0", "0.1"], "network.layers": ["2", "3", "4"]}})
+    space = read_space({"settings": {"network.dropout": ["0", "0.1"], "network.num_layers": ["2", "3", "4"]}})
     combinations = space.combinations()
     assert space.size == len(combinations) == 6
-    assert combinations[1] == {"network.dropout": "0", "network.layers": "3"}
+    assert combinations[1] == {"network.dropout": "0", "network.num_layers": "3"}
 
 
 @pytest.mark.parametrize(("name", "size"), [("zinc", 15), ("cifar10", 10), ("pattern", 12), ("molhiv", 36)])
@@ -114,7 +114,7 @@ def test_unknown_spaces_and_broken_files_are_refused_by_name(tmp_path: Path) -> 
 
 def test_a_setting_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "space.yaml"
-    path.write_text("settings:\n  network.hidden: [8]\n  network.layers: [2]\n  network.hidden: [16]\n")
+    path.write_text("settings:\n  network.hidden: [8]\n  network.num_layers: [2]\n  network.hidden: [16]\n")
     with pytest.raises(ValueError, match=r"space\.yaml: key 'network\.hidden': expected once .* got it twice"):
         load_space(path)
 

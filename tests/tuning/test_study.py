@@ -13,8 +13,8 @@ from dgn.tuning.space import Space, read_space
 from dgn.tuning.study import Search
 
 pytest.importorskip("optuna", reason="searches need optuna")
-GRID = {"settings": {"network.dropout": ["0", "0.1"], "network.layers": ["2", "3"]}}
-OPEN = {"settings": {"network.dropout": {"low": "0.0", "high": "0.5"}, "network.layers": ["2", "3"]}}
+GRID = {"settings": {"network.dropout": ["0", "0.1"], "network.num_layers": ["2", "3"]}}
+OPEN = {"settings": {"network.dropout": {"low": "0.0", "high": "0.5"}, "network.num_layers": ["2", "3"]}}
 
 
 def make(folder: Path, data: Any = GRID, name: str = "digits/mean", **changed: Any) -> Search:
@@ -76,10 +76,10 @@ def test_the_best_is_the_highest_accuracy_or_the_lowest_error(tmp_path: Path, na
 
 
 def test_equal_values_share_a_folder(tmp_path: Path) -> None:
-    data = {"settings": {"network.dropout": ["0", "0.1"], "network.layers": ["2", "3"], "network.hidden": ["8"]}}
+    data = {"settings": {"network.dropout": ["0", "0.1"], "network.num_layers": ["2", "3"], "network.hidden": ["8"]}}
     search = make(tmp_path, data)
     for _ in range(3):
-        search.study.enqueue_trial({"network.dropout": "0.1", "network.layers": "3", "network.hidden": "8"})
+        search.study.enqueue_trial({"network.dropout": "0.1", "network.num_layers": "3", "network.hidden": "8"})
     trials = []
     for _ in range(3):
         trial = search.next(3)

@@ -89,19 +89,23 @@ def _data(experiment: "Experiment") -> str:
     given = "given with the graphs" if data.dataset == "own" else "coordinates"
     kind = given if task.coordinates else "eigenvectors"
     parts = [f"{experiment.data.dataset}: {task.objective}", f"{field}{f' ({kind})' if directions else ''}"]
-    parts += [f"random walks of up to {data.random_walk} steps"] if data.random_walk else []
-    parts += [f"rings of {', '.join(map(str, data.rings))}"] if data.rings else []
+    parts += [f"random walks of up to {data.rwse_steps} steps"] if data.rwse_steps else []
+    parts += [f"rings of {', '.join(map(str, data.ring_sizes))}"] if data.ring_sizes else []
     return ", ".join(parts)
 
 
 def _layers(experiment: "Experiment") -> str:
     network = experiment.network
-    parts = [f"{network.message}, {network.layers} layers of width {network.hidden}"]
-    parts = [f"{network.branches} branches, each {parts[0]}"] if network.branches > 1 else parts
+    parts = [f"{network.message}, {network.num_layers} layers of width {network.hidden}"]
+    parts = [f"{network.ensemble_size} branches, each {parts[0]}"] if network.ensemble_size > 1 else parts
     parts += [f"the last of width {network.last}"] if network.last else []
     parts += [f"{network.towers} towers"] if network.towers > 1 else []
     parts += [f"edge features of width {network.edge_dim}"] if network.edge_dim else []
-    parts += [f"{network.positional} potential(s) added to the input"] if network.positional else []
+    parts += (
+        [f"{network.num_eigenvector_features} potential(s) added to the input"]
+        if network.num_eigenvector_features
+        else []
+    )
     parts += ["a virtual node"] if network.virtual_node else []
     return ", ".join(parts)
 

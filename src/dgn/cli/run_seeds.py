@@ -48,7 +48,7 @@ def run_seeds(
     if begun:
         say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
     if missing:
-        if experiment.training.teachers is not None:  # before the graphs, which take a while
+        if experiment.training.distill_from is not None:  # before the graphs, which take a while
             _say_teachers(console, experiment, out)
         benchmark = load()  # may fail: a folder without a run would be in the way of the next try
         write_experiment(out, experiment)

@@ -40,7 +40,7 @@ def default_experiment(
     network = NetworkSettings(
         hidden=32 if molecules < 200 else 52 if numbers else 48,
         last=None if small else WIDE,
-        layers=4,
+        num_layers=4,
         aggregators=("sum", "mean", "max", "dx1") if numbers else ("mean", "max", "min", "dx1", "dx2"),
         message="complex",
         edge_dim=8,
@@ -56,11 +56,11 @@ def default_experiment(
         patience=8,
         warmup=0 if small else 2,
         min_learning_rate=1e-4 if small else 0.0,
-        averaging=0.0 if small else 0.99 if numbers else 0.999,
-        report="best",
+        ema_decay=0.0 if small else 0.99 if numbers else 0.999,
+        checkpoint="best",
         seeds=seeds,
     )
-    data = DataSettings(dataset=dataset, random_walk=WALK, rings=RINGS)
+    data = DataSettings(dataset=dataset, rwse_steps=WALK, ring_sizes=RINGS)
     return Experiment(name="table", data=data, network=network, training=training)
 
 
@@ -72,7 +72,7 @@ def rare_experiment(seeds: tuple[int, ...], dataset: str, epochs: int | None = N
     molecules ask of them is less than even a small decay takes away; steps are of many molecules, so that most see an
     active one. Chosen on MUV, by validation on three other splits of its training and validation molecules.
     """
-    network = NetworkSettings(hidden=96, layers=4, aggregators=("mean", "dx1"), dropout=0.15, size_norm=False)
+    network = NetworkSettings(hidden=96, num_layers=4, aggregators=("mean", "dx1"), dropout=0.15, size_norm=False)
     training = TrainingSettings(
         batch_size=512,
         epochs=epochs or 50,
@@ -80,8 +80,8 @@ def rare_experiment(seeds: tuple[int, ...], dataset: str, epochs: int | None = N
         schedule="cosine",
         warmup=2,
         min_learning_rate=0.0,
-        averaging=0.99,
-        report="best",
+        ema_decay=0.99,
+        checkpoint="best",
         seeds=seeds,
     )
     return Experiment(name="table", data=DataSettings(dataset=dataset), network=network, training=training)

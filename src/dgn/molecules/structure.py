@@ -19,13 +19,13 @@ def trained_structure(data: DataSettings, weights: Mapping[str, Tensor]) -> Stru
     """
     if not data.structural:
         return None
-    wanted = [SCALE, OFFSET, *([KINDS] if data.rings else [])]
-    width = data.random_walk + len(data.rings)
+    wanted = [SCALE, OFFSET, *([KINDS] if data.ring_sizes else [])]
+    width = data.rwse_steps + len(data.ring_sizes)
     missing = [name for name in wanted if name not in weights]
     if missing or len(weights[SCALE]) != width:
         raise ValueError(
             f"weights: expected those of a network with {width} structural numbers, as model.json says, got "
             f"{f'none called {missing[0]}' if missing else len(weights[SCALE])}; fit again"
         )
-    kinds = EdgeTypes.of_features(weights[KINDS], BONDS) if data.rings else None
-    return Structure(data.random_walk, data.rings, weights[SCALE], weights[OFFSET], kinds)
+    kinds = EdgeTypes.of_features(weights[KINDS], BONDS) if data.ring_sizes else None
+    return Structure(data.rwse_steps, data.ring_sizes, weights[SCALE], weights[OFFSET], kinds)

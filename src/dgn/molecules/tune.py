@@ -18,7 +18,7 @@ from dgn.tuning.study import Search, Trial
 SEEDS = 2  # networks of a trial: one alone may be lucky
 SETTINGS: dict[str, Any] = {
     "network.hidden": {"low": "24", "high": "96", "step": "4"},
-    "network.layers": {"low": "2", "high": "6"},
+    "network.num_layers": {"low": "2", "high": "6"},
     "network.aggregators": [
         "[mean, dx1]", "[mean, dx1, dx2]", "[mean, max, dx1]", "[mean, max, min, dx1, av1]",
         "[mean, max, min, dx1, dx2]", "[sum, mean, max, dx1]",

@@ -8,6 +8,7 @@ from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.linear import Linear
 from dgn.nn.network import DGN
 from dgn.nn.readout import pool
+from dgn.nn.settings import NetworkSettings
 from dgn.nn.structural_encoder import EdgeTypeEncoder, StructuralEncoder
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "EdgeTypeEncoder",
     "Ensemble",
     "Linear",
+    "NetworkSettings",
     "StructuralEncoder",
     "VirtualNode",
     "pool",

@@ -40,8 +40,8 @@ class DGNConv(nn.Module):
         message: ``"simple"``, ``"complex"``, or a module that maps ``[x_j, x_i, e_ji]`` to ``in_channels``.
         edge_dim: width of edge features, for complex messages.
         towers: split the channels into this many independent convolutions.
-        derivative: what dx subtracts in complex messages: ``"paper"`` the node's own message, as in B_dx applied to
-            messages; ``"authors"`` the node's features, as in the code behind the published numbers.
+        dx_reference: what dx subtracts in complex messages: ``"node"``, the node's features, as in the code behind the
+            published numbers; ``"message"``, the node's message to itself, as in B_dx applied to messages.
 
     Shapes:
         ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
@@ -63,17 +63,17 @@ class DGNConv(nn.Module):
         message: Literal["simple", "complex"] | nn.Module = "simple",
         edge_dim: int | None = None,
         towers: int = 1,
-        derivative: Literal["paper", "authors"] = "paper",
+        dx_reference: Literal["node", "message"] = "node",
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
         self.scalers, self.delta = read_scalers(scalers, delta)
         check_arguments(in_channels, out_channels, message, edge_dim, towers)
-        check_option("derivative", derivative, ("paper", "authors"))
+        check_option("dx_reference", dx_reference, ("node", "message"))
         check_option("backend", backend, BACKENDS)
         self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
         self.plan = make_plan(aggregators)
-        self.derivative, self.backend = derivative, backend
+        self.dx_reference, self.backend = dx_reference, backend
         width = in_channels // towers
         self.message: nn.Module | None = None
         if isinstance(message, nn.Module):
@@ -134,7 +134,7 @@ class DGNConv(nn.Module):
             return Messages(source=x)
         if not isinstance(self.message, MessageLinear):
             return self._general(x, graph, edge_attr)
-        return self.message.parts(x, graph, edge_attr)._replace(node=x if self.derivative == "authors" else None)
+        return self.message.parts(x, graph, edge_attr)._replace(node=x if self.dx_reference == "node" else None)
 
     def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """Messages of any module, built edge by edge."""
@@ -152,7 +152,7 @@ class DGNConv(nn.Module):
                 f"message: expected a module that gives [{graph.num_edges}, {self.in_channels}], got "
                 f"{list(built.shape)}; its output must be as wide as in_channels"
             )
-        if not self.plan.has_self or self.derivative == "authors":
+        if not self.plan.has_self or self.dx_reference == "node":
             return Messages(table=built, node=x)
         nothing = [x.new_zeros(x.size(0), self.edge_dim)] if self.edge_dim else []
         return Messages(table=built, node=self.message(torch.cat([x, x, *nothing], dim=1)))

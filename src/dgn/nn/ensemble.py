@@ -23,7 +23,7 @@ class Ensemble(nn.Module):
     Shapes:
         As of :class:`DGN`; in training [B R, targets] in the place of [R, targets].
 
-    >>> branches = Ensemble([DGN(3, 8, aggregators=["mean"], num_layers=1) for _ in range(2)])
+    >>> branches = Ensemble([DGN(3, NetworkSettings(hidden=8, aggregators=["mean"], num_layers=1)) for _ in range(2)])
     >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
     >>> branches(x, edge_index).shape, branches.eval()(x, edge_index).shape
     (torch.Size([2, 1]), torch.Size([1, 1]))
@@ -42,7 +42,8 @@ class Ensemble(nn.Module):
     @property
     def plan(self) -> Plan:
         """What the branches aggregate along given directions."""
-        return self.each[0].plan
+        plan: Plan = self.each[0].plan
+        return plan
 
     @property
     def delta(self) -> float | None:

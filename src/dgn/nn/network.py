@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation import Backend, Weights, make_plan
+from dgn.aggregation import Backend, Weights
 from dgn.graph import Graph
 from dgn.nn.blocks.feed_forward import FeedForward
 from dgn.nn.conv import DGNConv
@@ -19,34 +19,32 @@ from dgn.nn.init import init_as_authors, reset
 from dgn.nn.layer import DGNLayer, VirtualNode
 from dgn.nn.linear import Linear
 from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures, is_low_rank
-from dgn.nn.readout import DOUBLE_WIDTH, Readout, pool
+from dgn.nn.readout import DOUBLE_WIDTH, pool
+from dgn.nn.settings import NetworkSettings
 from dgn.nn.structural_encoder import EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
-from dgn.nn.validation import check_options, check_width, read_scalers
+from dgn.nn.validation import check_width, read_scalers
 
 
 class DGN(nn.Module):
-    """A network of directional convolutions, as published.
+    """A network of directional convolutions, as published: embedding, layers, readout, head.
 
     Args:
-        node_encoder: maps node inputs to ``hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...; a number of
-            input channels stands for a linear map of them.
-        hidden: width of the layers; ``last``: width behind the last one (default: the same).
-        targets: number of outputs.
-        edge_encoder: maps edge inputs to ``edge_dim`` channels; few categories and kinds stay tables.
-        positional: add a linear map of the first so many potentials to the input (the baseline pos_k).
-        size_norm: multiply by 1 / sqrt(nodes of the graph) before each batch norm.
-        feed_forward: behind each layer, a perceptron so many times as wide as it (:class:`FeedForward`); 0 for none.
-        inner_dropout: dropout inside these perceptrons; by default as in layers.
-        structure: maps structural numbers to ``hidden`` channels, which are added to the input.
-        readout: from nodes to graphs (:func:`dgn.nn.readout.pool`); ``"nodes"`` for one output per node.
-        initialization: ``"pytorch"`` or ``"authors"`` (layers only).
+        node_encoder: maps node inputs to ``settings.hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...; a
+        number
+            of input channels stands for a linear map of them.
+        settings: width, depth, aggregators and all else that makes a network (:class:`NetworkSettings`).
+        out_channels: number of outputs.
+        delta: mean of log(degree + 1) over the training nodes, which scalers other than identity need.
+        edge_encoder: maps edge inputs to ``settings.edge_dim`` channels; few categories and edge types stay tables.
+        structural_encoder: maps structural encodings to ``settings.hidden`` channels, which are added to the input.
+        message: a module in the place of ``settings.message``; each layer has a copy of it.
+        backend: as of :class:`DGNConv`.
 
-    The other arguments are those of :class:`DGNConv` and :class:`DGNLayer`; each layer has a copy of a ``message`` that
-    is a module. Weights of the field are computed once per call and shared by all layers.
+    Weights of the field are computed once per call and shared by all layers.
 
     >>> import torch
     >>> from torch_geometric.data import Data
-    >>> net = DGN(3, 16, targets=1, aggregators=["mean", "av1"], num_layers=2)
+    >>> net = DGN(3, NetworkSettings(hidden=16, aggregators=("mean", "av1"), num_layers=2))
     >>> data = Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
     >>> net(data).shape
     torch.Size([1, 1])
@@ -55,58 +53,60 @@ class DGN(nn.Module):
     def __init__(
         self,
         node_encoder: nn.Module | int,
-        hidden: int,
-        targets: int = 1,
-        num_layers: int = 4,
-        last: int | None = None,
-        aggregators: Sequence[str] = ("mean", "dx1"),
-        scalers: Sequence[str] = ("identity",),
+        settings: NetworkSettings,
+        out_channels: int = 1,
+        *,
         delta: float | None = None,
-        message: Literal["simple", "complex"] | nn.Module = "simple",
         edge_encoder: nn.Module | None = None,
-        edge_dim: int | None = None,
-        towers: int = 1,
-        derivative: Literal["paper", "authors"] = "paper",
-        dropout: float = 0.0,
-        batch_norm: bool = True,
-        residual: bool = True,
-        size_norm: bool = True,
-        virtual_node: bool = False,
-        positional: int = 0,
-        readout: Readout = "mean",
-        initialization: Literal["pytorch", "authors"] = "pytorch",
+        structural_encoder: StructuralEncoder | None = None,
+        message: nn.Module | None = None,
         backend: Backend = "auto",
-        feed_forward: int = 0,
-        structure: StructuralEncoder | None = None,
-        inner_dropout: float | None = None,
     ) -> None:
         super().__init__()
-        check_options(readout, initialization, edge_encoder, edge_dim)
-        last = hidden if last is None else last
+        if edge_encoder is not None and settings.edge_dim is None:
+            raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; set it in the settings")
+        hidden, last = settings.hidden, settings.last or settings.hidden
+        self.settings = settings
         self.node_encoder = Linear(node_encoder, hidden) if isinstance(node_encoder, int) else node_encoder
-        self.edge_encoder = edge_encoder
-        self.positional = Linear(positional, hidden) if positional else None
-        self.structure, self.hidden = structure, hidden
-        self.edge_dim, self.size_norm, self.readout, self.initialization = edge_dim, size_norm, readout, initialization
-        self.plan, (scalers, self.delta) = make_plan(aggregators), read_scalers(scalers, delta)
-        widths = [hidden] * (num_layers - 1) + [last] * min(num_layers, 1)
-        given = aggregators, scalers, self.delta, message, edge_dim, towers, derivative, backend
-        around = dropout, batch_norm, residual
-        self.layers = _modules(widths, lambda w: DGNLayer(DGNConv(hidden, w, *deepcopy(given)), *around))
-        wide = widths if feed_forward else []
-        inside = dropout if inner_dropout is None else inner_dropout
-        self.feed_forwards = _modules(wide, lambda w: FeedForward(w, feed_forward, inside, batch_norm))
-        between = widths[:-1] if virtual_node else []
-        self.virtual_nodes = _modules(between, lambda w: VirtualNode(w, dropout, batch_norm))
-        self.head = Head(2 * last if readout in DOUBLE_WIDTH else last, last, targets)
+        self.edge_encoder, self.structure = edge_encoder, structural_encoder
+        vectors = settings.num_eigenvector_features
+        self.positional = Linear(vectors, hidden) if vectors else None
+        self.plan, (_, self.delta) = settings.plan, read_scalers(settings.scalers, delta)
+        widths = [hidden] * (settings.num_layers - 1) + [last] * min(settings.num_layers, 1)
+        self.layers = _modules(widths, lambda width: self._layer(width, message, backend))
+        inside = settings.dropout if settings.ffn_dropout is None else settings.ffn_dropout
+        expansion, around = settings.ffn_expansion, (settings.dropout, settings.batch_norm)
+        self.feed_forwards = _modules(
+            widths if expansion else [], lambda width: FeedForward(width, expansion, inside, settings.batch_norm)
+        )
+        between = widths[:-1] if settings.virtual_node else []
+        self.virtual_nodes = _modules(between, lambda width: VirtualNode(width, *around))
+        self.head = Head(2 * last if settings.readout in DOUBLE_WIDTH else last, last, out_channels)
         leave_to_pytorch(self, backend == "reference")
-        if initialization == "authors":
+        if settings.initialization == "authors":
             init_as_authors(self.layers)
+
+    def _layer(self, width: int, message: nn.Module | None, backend: Backend) -> DGNLayer:
+        """A layer with ``width`` output channels."""
+        settings = self.settings
+        conv = DGNConv(
+            settings.hidden,
+            width,
+            settings.aggregators,
+            settings.scalers,
+            self.delta,
+            settings.message if message is None else deepcopy(message),
+            settings.edge_dim,
+            settings.towers,
+            settings.dx_reference,
+            backend,
+        )
+        return DGNLayer(conv, settings.dropout, settings.batch_norm, settings.residual)
 
     def reset_parameters(self) -> None:
         reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
         reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
-        if self.initialization == "authors":
+        if self.settings.initialization == "authors":
             init_as_authors(self.layers)
 
     def forward(
@@ -131,21 +131,21 @@ class DGN(nn.Module):
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
-            ``real`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G, targets], or [N, targets] with
+            ``real`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G, out_channels], or [N, out_channels] with
             ``readout="nodes"``.
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
         edges = self._edges(edge_attr, graph)  # first: what comes first has its gradient last, off the way back
-        h = check_width(self.node_encoder(x), self.hidden)
+        h = check_width(self.node_encoder(x), self.settings.hidden)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
         if self.structure is not None:
             h = h + self.structure(structure)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
-        size = graph.cached(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.size_norm else None
+        size = graph.cached(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.settings.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         real_graphs = None if state is None else _filled(graph, h, real)
         for number, layer in enumerate(self.layers):
@@ -154,11 +154,11 @@ class DGN(nn.Module):
                 h = self.feed_forwards[number](h, real)
             if state is not None and number < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
-        return self.head(pool(self.readout, h, graph, potential))  # type: ignore[no-any-return]
+        return self.head(pool(self.settings.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
-        if edge_attr is None or self.edge_dim is None:
+        if edge_attr is None or self.settings.edge_dim is None:
             return None
         encoder = self.edge_encoder
         few = not isinstance(encoder, CategoryEncoder) or encoder.has_few_rows(len(edge_attr))

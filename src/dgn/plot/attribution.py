@@ -96,8 +96,8 @@ def _encoded(network: DGN, data: Any) -> tuple[DGN, Tensor, Tensor]:
         nodes = copy.node_encoder(_floats(data.x))
         if copy.structure is not None:
             nodes = nodes + copy.structure(data.structure)
-        edges = nodes.new_zeros(data.edge_index.size(1), copy.edge_dim or 0)
-        if copy.edge_dim is not None and getattr(data, "edge_attr", None) is not None:
+        edges = nodes.new_zeros(data.edge_index.size(1), copy.settings.edge_dim or 0)
+        if copy.settings.edge_dim is not None and getattr(data, "edge_attr", None) is not None:
             edges = _floats(data.edge_attr)
             edges = edges if copy.edge_encoder is None else copy.edge_encoder(edges)
     copy.node_encoder, copy.structure = nn.Identity(), None
@@ -126,7 +126,7 @@ def _ask(network: DGN, data: Any, inputs: Sequence[Tensor], copies: int) -> Tens
         nodes,
         data.edge_index.repeat(1, copies) + shift,
         field,
-        edges if network.edge_dim is not None else None,
+        edges if network.settings.edge_dim is not None else None,
         number.repeat_interleave(size),
         potential,
         copies,

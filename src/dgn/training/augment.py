@@ -21,7 +21,7 @@ def is_active(settings: AugmentationSettings) -> bool:
 
 def changes_field(settings: AugmentationSettings) -> bool:
     """Whether the field is not the same in each epoch."""
-    return replace(settings, shift=0.0, hide=0.0) != AugmentationSettings()
+    return replace(settings, input_noise=0.0, cutout=0.0) != AugmentationSettings()
 
 
 def mirrors_alone(settings: AugmentationSettings) -> bool:
@@ -42,10 +42,10 @@ def augment(
     if settings.mirror:
         heads = torch.rand(store.graph.num_graphs, 1, generator=generator, device=store.device) < 0.5
         nodes = mirror_nodes(store, heads)
-    if settings.hide:
-        nodes["x"] = _hide(nodes.get("x", store.nodes["x"]), store, settings.hide, generator)
-    if settings.shift:
-        nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store, settings.shift, generator)
+    if settings.cutout:
+        nodes["x"] = _hide(nodes.get("x", store.nodes["x"]), store, settings.cutout, generator)
+    if settings.input_noise:
+        nodes["x"] = _shift(nodes.get("x", store.nodes["x"]), store, settings.input_noise, generator)
     if not changes_field(settings):
         return store.replaced(store.weights, nodes)
     if heads is not None and store.mirrored is not None and mirrors_alone(settings):

@@ -59,13 +59,13 @@ def inputs_for(data: DataSettings) -> Inputs:
     torch.Size([18])
     """
     if data.dataset == "own":
-        return Inputs.of(with_structure(load_benchmark("own", data.path), data.random_walk, data.rings))
+        return Inputs.of(with_structure(load_benchmark("own", data.path), data.rwse_steps, data.ring_sizes))
     known = known_inputs(data.dataset)
     if data.structural:
         numbers = isinstance(known.edges, int)
-        edges = known.edges + len(data.rings) if isinstance(known.edges, int) else known.edges
+        edges = known.edges + len(data.ring_sizes) if isinstance(known.edges, int) else known.edges
         sizes = None if numbers else TASKS[data.dataset].edge_sizes or ()
-        blank = Structure.blank(data.random_walk, data.rings, sizes)
+        blank = Structure.blank(data.rwse_steps, data.ring_sizes, sizes)
         known = replace(known, edges=edges, structure=blank)
     return known
 
@@ -85,9 +85,9 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | N
     >>> network.node_encoder, network.head[-1].out_features
     (CategoryEncoder((28,), 8), 1)
     """
-    if settings.branches == 1:
+    if settings.ensemble_size == 1:
         return build_branch(settings, inputs, delta)
-    return Ensemble([build_branch(settings, inputs, delta) for _ in range(settings.branches)])
+    return Ensemble([build_branch(settings, inputs, delta) for _ in range(settings.ensemble_size)])
 
 
 def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None) -> DGN:
@@ -99,31 +99,14 @@ def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None)
             f"network.edge_dim: expected none, for the graphs have no edge features, got {settings.edge_dim}; "
             "leave it out"
         )
+    encoder = None if structure is None else StructuralEncoder(structure.scale, structure.offset, settings.hidden)
     return DGN(
         node_encoder,
-        settings.hidden,
+        settings,
         inputs.targets,
-        settings.layers,
-        settings.last,
-        settings.aggregators,
-        settings.scalers,
-        delta,
-        settings.message,
-        edge_encoder,
-        settings.edge_dim,
-        settings.towers,
-        settings.derivative,
-        settings.dropout,
-        settings.batch_norm,
-        settings.residual,
-        settings.size_norm,
-        settings.virtual_node,
-        settings.positional,
-        settings.readout,
-        settings.initialization,
-        feed_forward=settings.feed_forward,
-        inner_dropout=settings.inner_dropout,
-        structure=None if structure is None else StructuralEncoder(structure.scale, structure.offset, settings.hidden),
+        delta=delta,
+        edge_encoder=edge_encoder,
+        structural_encoder=encoder,
     )
 
 

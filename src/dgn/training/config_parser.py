@@ -2,21 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dgn.graph.checks import check_option
 
 T = TypeVar("T")
-RANGES = ("least", "above", "most", "below")
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-
-
-def setting(meaning: str, default: Any = MISSING, **limits: float) -> Any:
-    """A field of a configuration: what it means, its default, and limits ``least above most below``."""
-    assert set(limits) <= set(RANGES)
-    return field(default=default, metadata={"meaning": meaning, **limits})
 
 
 def read(kind: type[T], data: object, where: str) -> T:
@@ -78,24 +71,6 @@ def _plain(hint: type, value: object, where: str) -> Any:
     if hint is float and not math.isfinite(float(value)):  # type: ignore[arg-type]
         raise ValueError(f"{where}: expected a finite number, got {value}; leave the setting out for its default")
     return float(value) if whole else value  # type: ignore[arg-type]
-
-
-def check_ranges(settings: Any, where: str) -> None:
-    """Hold every number of a dataclass against the limits of its :func:`setting`."""
-    for each in fields(settings):
-        value, limits = getattr(settings, each.name), each.metadata
-        if value is None or not set(RANGES) & set(limits):
-            continue
-        fits = (
-            value >= limits.get("least", value)
-            and value <= limits.get("most", value)
-            and not ("above" in limits and value <= limits["above"])
-            and not ("below" in limits and value >= limits["below"])
-        )
-        if not fits:
-            words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
-            wanted = " and ".join(f"{words[name]} {limits[name]:g}" for name in RANGES if name in limits)
-            raise ValueError(f"{where}.{each.name}: expected a number {wanted}, got {value}; change it")
 
 
 def plain(settings: Any) -> Any:

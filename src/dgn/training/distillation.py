@@ -25,16 +25,17 @@ def teach(
 
     .. math:: (1 - t) \left[ (1 - s) \, [k = c] + \frac{s}{C} \right] + \frac{t}{M} \sum_m p_m(k)
 
-    for class k of C, with the label c, its smoothing s, the share t of ``training.teaching`` and M teachers; where a
-    label is missing, teachers are all there is. They see each graph as it is, while the learner sees it as augmentation
-    makes it. Scores are of the labels, as always.
+    for class k of C, with the label c, its smoothing s, the share t of ``training.distill_weight`` and M teachers;
+    where a label is missing, teachers are all there is. They see each graph as it is, while the
+    student sees it as augmentation makes it. Scores are of the labels, as always.
     """
     settings = experiment.training
-    if settings.teachers is None:
+    if settings.distill_from is None:
         return material
     if benchmark.objective != "classification":
         raise ValueError(
-            f"training.teachers: expected graphs with classes, got {benchmark.objective}; leave it out for this data"
+            f"training.distill_from: expected graphs with classes, got {benchmark.objective}; leave it out for this "
+            "data"
         )
     every, numbers = with_fraction(benchmark, experiment.data.train_fraction).graphs, material.training
     graphs = every.select(numbers)
@@ -44,7 +45,7 @@ def teach(
         said += softmax(_ask(folder, benchmark, graphs, device), dim=1) / len(folders)
     number, smoothing = graphs.graphs["y"].flatten().long(), settings.label_smoothing
     label = (1 - smoothing) * one_hot(number.clamp(min=0), benchmark.targets) + smoothing / benchmark.targets
-    share = torch.where(number < 0, 1.0, settings.teaching)[:, None]
+    share = torch.where(number < 0, 1.0, settings.distill_weight)[:, None]
     lessons = torch.zeros(len(every), benchmark.targets)  # nobody learns from the other parts
     lessons[numbers] = (1 - share) * label + share * said
     material.store.graphs[SOFT_TARGETS] = lessons.to(material.store.device)
@@ -52,12 +53,12 @@ def teach(
 
 
 def find_teacher_runs(experiment: Experiment, out: Path | None = None) -> list[Path]:
-    """The folders of the trained seeds of the run that ``training.teachers`` names.
+    """The folders of the trained seeds of the run that ``training.distill_from`` names.
 
     Runs lie beside each other: where the experiment ``zinc/mine`` is trained in ``there/zinc/mine``, the run
     ``zinc/other`` is looked for in ``there/zinc/other``, else in ``runs/zinc/other``; then as a folder from here.
     """
-    name, own = str(experiment.training.teachers), Path(experiment.name).parts
+    name, own = str(experiment.training.distill_from), Path(experiment.name).parts
     root = Path("runs")
     if out is not None and out.parts[-len(own) :] == own:
         root = out.parents[len(own) - 1]
@@ -65,8 +66,8 @@ def find_teacher_runs(experiment: Experiment, out: Path | None = None) -> list[P
         if found := sorted(path.parent for path in place.glob(f"seed-*/{MODEL}")):
             return found
     raise FileNotFoundError(
-        f"training.teachers: expected a run with trained seeds, got none in {root / name} nor in {Path(name)}; train "
-        f"it first, as with dgn train {name}, or name the folder of another"
+        f"training.distill_from: expected a run with trained seeds, got none in {root / name} nor in {Path(name)}; "
+        f"train it first, as with dgn train {name}, or name the folder of another"
     )
 
 
@@ -76,7 +77,7 @@ def _ask(folder: Path, benchmark: Benchmark, graphs: PackedGraphs, device: torch
         trained = load_trained(folder, benchmark)
     except ValueError as problem:
         raise ValueError(
-            f"training.teachers: expected networks that were trained with these graphs, got {folder}: {problem}"
+            f"training.distill_from: expected networks that were trained with these graphs, got {folder}: {problem}"
         ) from problem
     said = predict_graphs(trained, graphs, str(device))
     _check_score(trained, folder, said, graphs)
@@ -92,6 +93,6 @@ def _check_score(trained: TrainedModel, folder: Path, said: Tensor, graphs: Pack
     found, told = objective.metric(said, graphs.graphs["y"]), trained.metrics["train"][objective.metric_name]
     if abs(found - told) > ROUNDING:
         raise ValueError(
-            f"training.teachers: expected networks that were trained with these labels, got {folder}, whose training "
-            f"{objective.metric_name} is {found:.4f} here and was {told:.4f}; name a run of the same graphs"
+            f"training.distill_from: expected networks that were trained with these labels, got {folder}, whose "
+            f"training {objective.metric_name} is {found:.4f} here and was {told:.4f}; name a run of the same graphs"
         )

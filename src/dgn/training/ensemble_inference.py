@@ -35,11 +35,11 @@ def ask(
     plan, of_nodes = settings.plan, settings.readout == "nodes"
     store = DeviceDataset(graphs, required_inputs(settings, graphs), dataset_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
-    if settings.both_sides:
+    if settings.tta_mirror:
         store.mirrored = reflect_weights(plan, store)
     store.edges.pop("field", None)
     store.nodes.pop("gap", None)
-    sides = both_sides(store, coordinates) if settings.both_sides else (store,)
+    sides = both_sides(store, coordinates) if settings.tta_mirror else (store,)
     found = [torch.zeros(len(networks), 0, targets)]
     for part in torch.split(torch.arange(len(graphs)), BATCH):
         if not len(part):

@@ -139,7 +139,7 @@ def complete(trained: TrainedModel, graphs: PackedGraphs) -> PackedGraphs:
 
 def _coordinates(trained: TrainedModel) -> Tensor | None:
     """The inputs that are mirrored: decided by all graphs, for in a few an input may be a coordinate by chance."""
-    if not trained.experiment.network.both_sides:
+    if not trained.experiment.network.tta_mirror:
         return None
     nodes = trained.benchmark.graphs.nodes
     return last_coordinate(as_columns(nodes["x"]), nodes["potential"])

@@ -25,7 +25,7 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_fraction(benchmark, data.train_fraction)
     kept = default_root() / "structure"
-    return with_structure(benchmark, data.random_walk, data.rings, kept)
+    return with_structure(benchmark, data.rwse_steps, data.ring_sizes, kept)
 
 
 def ignore_direction_count(data: DataSettings) -> DataSettings:

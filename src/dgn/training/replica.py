@@ -71,7 +71,7 @@ class Replica:
     ) -> None:
         self.seed, self.network, self.objective, self.store, self.fabric = seed, network, objective, store, fabric
         self.settings, self.augmentation = experiment.training, experiment.augmentation
-        self.branches = experiment.network.branches
+        self.ensemble_size = experiment.network.ensemble_size
         self.device = fabric.device
         on_gpu = self.device.type == "cuda"
         self.captures = on_gpu and fabric.world_size == 1
@@ -82,7 +82,7 @@ class Replica:
         self.words = PackedBatchModule(network)
         self.model, self.optimizer = fabric.setup(self.words, adam)
         self.adam = adam
-        self.state = State(network, adam, self.settings.averaging)
+        self.state = State(network, adam, self.settings.ema_decay)
         self.generator = torch.Generator(self.device)
         draw_from(network, self.generator)
         self.terms = torch.zeros(2, device=self.device)
@@ -173,7 +173,7 @@ class Replica:
 
     def _for_branches(self, values: Tensor) -> Tensor:
         """Targets, or whether they are real, once for each branch that answers."""
-        return values if self.branches == 1 else values.repeat(self.branches, *[1] * (values.dim() - 1))
+        return values if self.ensemble_size == 1 else values.repeat(self.ensemble_size, *[1] * (values.dim() - 1))
 
     def _backward_pass(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
         """Gradients of the loss, whose terms are added up."""

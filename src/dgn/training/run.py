@@ -92,13 +92,13 @@ class Run:
         row = {"epoch": schedule.epoch + 1, "learning_rate": schedule.rate, "train_loss": loss, "val_loss": scores.loss}
         self.history.append({**row, **scores.metrics, "seconds": seconds})
         watched = scores.loss if self.settings.monitor == "loss" else -self._score(scores)
-        if self.settings.report == "best" and self._score(scores) > self.best_score:
+        if self.settings.checkpoint == "best" and self._score(scores) > self.best_score:
             self.best_score = self._score(scores)
             self.best = self.member.state.scored()
         self.member.schedule = schedule.after(watched, self.settings)
         rate = graphs / took if took > 0 else math.inf
         sign = 1 if self.member.objective.higher_is_better else -1
-        best = sign * self.best_score if self.settings.report == "best" and self.failure is None else None
+        best = sign * self.best_score if self.settings.checkpoint == "best" and self.failure is None else None
         return EpochReport(
             self.member.seed, schedule.epoch + 1, self.settings.epochs, schedule.rate, loss, scores.loss,
             scores.metrics, seconds, rate, best,

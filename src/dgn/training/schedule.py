@@ -49,7 +49,7 @@ class Schedule:
             return replace(self, best=watched, waited=0)
         if self.waited < settings.patience:
             return replace(self, waited=self.waited + 1)
-        return replace(self, rate=self.rate * settings.factor, waited=0)
+        return replace(self, rate=self.rate * settings.lr_decay_factor, waited=0)
 
 
 def cosine(epoch: int, settings: TrainingSettings) -> float:

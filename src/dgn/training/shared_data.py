@@ -58,12 +58,12 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     shown = (split == 0).to(store.device)[store.graph.batch]
     delta = mean_log_degree(store.graph.in_degree[shown])
-    if experiment.augmentation.shift:
+    if experiment.augmentation.input_noise:
         store.deviation = store.nodes["x"][shown].float().std(dim=0, unbiased=False)
     if network.scalers != ("identity",):
         name = degree_scaler_key(network.scalers, delta, torch.float32)
         store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
-    if network.both_sides or mirrors_alone(experiment.augmentation):
+    if network.tta_mirror or mirrors_alone(experiment.augmentation):
         store.mirrored = reflect_weights(plan, store)
     if mirrors_alone(experiment.augmentation) or not changes_field(experiment.augmentation):
         store.edges.pop("field", None)  # all weights are known: nobody reads it again
@@ -73,7 +73,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
         )
-    sides = both_sides(store) if network.both_sides else (store,)
+    sides = both_sides(store) if network.tta_mirror else (store,)
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
@@ -97,9 +97,9 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
     }
     if wanted["potential"] and "potential" not in graphs.nodes:
         raise ValueError(
-            "potential: expected numbers of nodes for network.positional, the directional readout, network.both_sides, "
-            "augmentation.mirror or hide, got graphs with a field alone; give them a potential too, as AddCoordinates "
-            "does"
+            "potential: expected values of nodes for network.num_eigenvector_features, the directional readout, "
+            "network.tta_mirror, augmentation.mirror or cutout, got graphs with a field alone; give them a potential "
+            "too, as AddCoordinates does"
         )
     names = required_inputs(experiment.network, graphs)
     more = [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
@@ -111,10 +111,10 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
     """The graphs have the structural numbers that the experiment asks for, and no others."""
     data, found = experiment.data, benchmark.structure
     given, rings = (0, ()) if found is None else (found.random_walk, found.rings)
-    if (given, rings) != (data.random_walk, data.rings):
+    if (given, rings) != (data.rwse_steps, data.ring_sizes):
         raise ValueError(
-            f"data: expected graphs with random_walk {data.random_walk} and rings {list(data.rings)}, got {given} and "
-            f"{list(rings)}; add them with dgn.data.precompute.encodings.with_structure, or load with load_graphs"
+            f"data: expected graphs with random_walk {data.rwse_steps} and rings {list(data.ring_sizes)}, got {given} "
+            f"and {list(rings)}; add them with dgn.data.precompute.encodings.with_structure, or load with load_graphs"
         )
 
 
@@ -123,8 +123,8 @@ def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     augmentation = experiment.augmentation
     reads = {
         "augmentation.mirror": augmentation.mirror,
-        "augmentation.hide": augmentation.hide > 0,
-        "network.both_sides": experiment.network.both_sides,
+        "augmentation.cutout": augmentation.cutout > 0,
+        "network.tta_mirror": experiment.network.tta_mirror,
     }
     for name, is_read in reads.items():
         if is_read and not benchmark.coordinates:

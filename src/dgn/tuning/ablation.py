@@ -28,7 +28,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
     >>> from dgn.training.experiment import load_experiment
     >>> found = ablations(load_experiment("zinc/plus"))
     >>> list(found)
-    ['no-directions', 'no-averaging', 'no-feed-forward', 'no-structure']
+    ['no-directions', 'no-ema', 'no-ffn', 'no-structure']
     >>> found["no-directions"].network.aggregators
     ('sum', 'mean', 'max', 'min')
     """
@@ -36,9 +36,9 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
     changed = {
         "no-directions": without_directions(experiment),
         "with-directions": with_directions(experiment),
-        "no-averaging": replace(experiment, training=replace(training, averaging=0.0)),
-        "no-feed-forward": replace(experiment, network=replace(network, feed_forward=0, inner_dropout=None)),
-        "no-branches": replace(experiment, network=replace(network, branches=1)),
+        "no-ema": replace(experiment, training=replace(training, ema_decay=0.0)),
+        "no-ffn": replace(experiment, network=replace(network, ffn_expansion=0, ffn_dropout=None)),
+        "no-ensemble": replace(experiment, network=replace(network, ensemble_size=1)),
         "no-augmentation": replace(experiment, augmentation=AugmentationSettings()),
         "no-structure": without_structure(experiment),
     }
@@ -51,7 +51,7 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
 
 def without_structure(experiment: Experiment) -> Experiment:
     """The experiment without structural numbers; edges that have no other features have none."""
-    data = replace(experiment.data, random_walk=0, rings=())
+    data = replace(experiment.data, rwse_steps=0, ring_sizes=())
     bare = data != experiment.data and inputs_for(data).edges is None
     network = replace(experiment.network, edge_dim=None) if bare else experiment.network
     return replace(experiment, data=data, network=network)
@@ -67,14 +67,14 @@ def without_directions(experiment: Experiment) -> Experiment:
     others = [name for name in ISOTROPIC if name not in kept]
     asked = [name if name in kept else others.pop(0) if others else None for name in network.aggregators]
     names = tuple(name for name in asked if name is not None)
-    teachers = experiment.training.teachers
+    teachers = experiment.training.distill_from
     blind = None if teachers is None else f"{teachers}-ablation/no-directions"
     return replace(
         experiment,
         data=replace(experiment.data, directions=None),
-        network=replace(network, aggregators=names, positional=0),
-        training=replace(experiment.training, teachers=blind),
-        augmentation=AugmentationSettings(mirror=inputs.mirror, hide=inputs.hide, shift=inputs.shift),
+        network=replace(network, aggregators=names, num_eigenvector_features=0),
+        training=replace(experiment.training, distill_from=blind),
+        augmentation=AugmentationSettings(mirror=inputs.mirror, cutout=inputs.cutout, input_noise=inputs.input_noise),
     )
 
 

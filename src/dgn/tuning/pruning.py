@@ -25,8 +25,8 @@ class Watch:
 
     After 30 and after 60 % of its epochs a trial is held against what all others had after the same share of theirs,
     once there are five of them: it goes on where its validation score, the mean over its seeds, is no worse than their
-    median. Where the best epoch counts (``training.report``), the score is that of the best so far. Each trial leaves
-    what it had in its folder, beside which those of the others stand.
+    median. Where the best epoch counts (``training.checkpoint``), the score is that of the best so far. Each trial
+    leaves what it had in its folder, beside which those of the others stand.
     """
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:

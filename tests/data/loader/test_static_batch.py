@@ -10,8 +10,9 @@ from dgn.data import PackedGraphs
 from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.loader.static_batch import BatchShape, StaticBatches
 from dgn.graph import as_graph
-from dgn.nn import DGN, CategoryEncoder
+from dgn.nn import DGN, CategoryEncoder, NetworkSettings
 from dgn.training.evaluate import predict
+from tests.networks import make_dgn
 
 NAMES = {"nodes": ["x", "level", "potential"], "edges": ["kind", "length"], "graphs": ["y"]}
 
@@ -177,12 +178,12 @@ KINDS = {
     "complex, scalers": {"message": "complex", "scalers": ["identity", "amplification", "attenuation"], "delta": 1.2},
     "edge table": {"message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5},
     "edge table, authors": {
-        "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5, "derivative": "authors"
+        "message": "complex", "edge_encoder": lambda: CategoryEncoder((4,), 5), "edge_dim": 5, "dx_reference": "node"
     },
     "towers": {"message": "complex", "towers": 4},
     "virtual node": {"virtual_node": True},
-    "feed forward": {"feed_forward": 2, "message": "complex"},
-    "positional": {"positional": 2, "size_norm": False},
+    "feed forward": {"ffn_expansion": 2, "message": "complex"},
+    "num_eigenvector_features": {"num_eigenvector_features": 2, "size_norm": False},
     **{readout: {"readout": readout} for readout in ("sum", "max", "directional", "nodes")},
 }  # fmt: skip
 AGGREGATORS = ["mean", "sum", "max", "min", "std", "av1", "dx1", "dx2-signed"]
@@ -191,7 +192,8 @@ AGGREGATORS = ["mean", "sum", "max", "min", "std", "av1", "dx1", "dx2-signed"]
 def network(options, dtype):
     torch.manual_seed(3)
     made = {name: value() if name == "edge_encoder" else value for name, value in options.items()}
-    return DGN(CategoryEncoder((7, 7), 8), 8, 2, 3, aggregators=AGGREGATORS, **made).to(dtype)
+    made |= {"out_channels": 2, "num_layers": 3, "aggregators": AGGREGATORS}
+    return make_dgn(CategoryEncoder((7, 7), 8), 8, **made).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
@@ -261,7 +263,11 @@ def test_empty_places_have_finite_gradients():
 
 def test_an_encoder_of_numbers_reads_them_as_single_precision():
     store, numbers = make_store(), torch.tensor([[0, 5]])
-    net = DGN(nn.Linear(2, 4), 4, aggregators=["mean"], message="complex", edge_encoder=nn.Linear(2, 3), edge_dim=3)
+    net = DGN(
+        nn.Linear(2, 4),
+        NetworkSettings(hidden=4, aggregators=["mean"], message="complex", edge_dim=3),
+        edge_encoder=nn.Linear(2, 3),
+    )
     (batch,) = store.gather(numbers, store.needs(numbers))
     out = predict(
         net, batch._replace(nodes={"x": batch.nodes["potential"]}, edges={"edge_attr": batch.edges["length"]})

@@ -2,7 +2,7 @@
 
 import torch
 
-from dgn.nn import DGN
+from dgn.nn import DGN, NetworkSettings
 from dgn.nn.blocks.feed_forward import FeedForward
 
 
@@ -25,7 +25,9 @@ def test_padding_changes_nothing():
 
 
 def test_a_network_has_one_behind_each_layer():
-    net = DGN(torch.nn.Linear(3, 8), 8, num_layers=3, last=4, aggregators=["mean"], feed_forward=2)
+    net = DGN(
+        torch.nn.Linear(3, 8), NetworkSettings(hidden=8, num_layers=3, last=4, aggregators=["mean"], ffn_expansion=2)
+    )
     assert [block.widen.weight.shape for block in net.feed_forwards] == [(16, 8), (16, 8), (8, 4)]
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     before = net(torch.randn(3, 3), edge_index)

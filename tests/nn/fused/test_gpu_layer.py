@@ -16,30 +16,30 @@ from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
 NODES = 80
-SHAPES = [  # message, kinds of edges (-1: numbers), derivative, in, out, scalers, towers
-    ("simple", 0, "paper", 6, 6, 1, 1),
-    ("simple", 0, "paper", 20, 9, 3, 1),
-    ("complex", 0, "paper", 6, 6, 3, 1),
-    ("complex", 5, "paper", 6, 6, 1, 1),
-    ("complex", 5, "authors", 18, 18, 3, 1),
-    ("complex", 40, "authors", 70, 34, 2, 1),
-    ("complex", 0, "paper", 12, 12, 3, 3),
-    ("complex", 5, "authors", 12, 8, 3, 4),
-    ("complex", -1, "paper", 6, 6, 2, 3),
+SHAPES = [  # message, kinds of edges (-1: numbers), dx_reference, in, out, scalers, towers
+    ("simple", 0, "message", 6, 6, 1, 1),
+    ("simple", 0, "message", 20, 9, 3, 1),
+    ("complex", 0, "message", 6, 6, 3, 1),
+    ("complex", 5, "message", 6, 6, 1, 1),
+    ("complex", 5, "node", 18, 18, 3, 1),
+    ("complex", 40, "node", 70, 34, 2, 1),
+    ("complex", 0, "message", 12, 12, 3, 3),
+    ("complex", 5, "node", 12, 8, 3, 4),
+    ("complex", -1, "message", 6, 6, 2, 3),
 ]
 PARTS = [("size", "real", "dx1"), ("kept", "real"), ("kept", "dx1", "max")]
 AGGREGATORS = ("dx1", "dx1-signed", "max", "min", "std", "var")
 CASES = [
     *zip(SHAPES, itertools.cycle(PARTS)),
-    (("complex", 5, "paper", 6, 6, 3, 1), ("kept", *AGGREGATORS)),
-    (("complex", 5, "authors", 8, 6, 3, 2), ("kept", "real", *AGGREGATORS)),
-    (("complex", 0, "paper", 150, 10, 1, 5), ("size", "dx1", "std")),
-    (("complex", -1, "paper", 10, 10, 3, 5), ("real", *AGGREGATORS)),
+    (("complex", 5, "message", 6, 6, 3, 1), ("kept", *AGGREGATORS)),
+    (("complex", 5, "node", 8, 6, 3, 2), ("kept", "real", *AGGREGATORS)),
+    (("complex", 0, "message", 150, 10, 1, 5), ("size", "dx1", "std")),
+    (("complex", -1, "message", 10, 10, 3, 5), ("real", *AGGREGATORS)),
 ]
 
 
 def run(way, dtype, shape, parts):
-    message, kinds, derivative, width, out, scalers, towers = shape
+    message, kinds, dx_reference, width, out, scalers, towers = shape
     generator = torch.Generator().manual_seed(width)
 
     def draw(*size):
@@ -47,7 +47,7 @@ def run(way, dtype, shape, parts):
 
     names = ("identity", "amplification", "attenuation")[:scalers]
     aggregators = ["mean", *(name for name in parts if name in AGGREGATORS), "av1"]
-    conv = DGNConv(width, out, aggregators, names, 1.3, message, 3 if kinds else None, towers, derivative)
+    conv = DGNConv(width, out, aggregators, names, 1.3, message, 3 if kinds else None, towers, dx_reference)
     layer = DGNLayer(conv, dropout=0.4 if "kept" in parts else 0.0).to(DEVICE, dtype)
     for parameter in layer.parameters():
         parameter.data = draw(*parameter.shape)

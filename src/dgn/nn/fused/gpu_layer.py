@@ -108,7 +108,7 @@ def fused_layer(
         row,
         number,
         None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
-        conv.derivative == "authors",
+        conv.dx_reference == "node",
         residual,
         epilogue_args(x.size(0), norm, size, real, relu, kept, dropout.p),
         beside,
