@@ -4,9 +4,17 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
 from dgn.aggregation import Plan, make_plan
+from dgn.graph.checks import check_option
+from dgn.nn.readout import READOUTS, Readout
 
 Scaler = Literal["identity", "amplification", "attenuation"]
 RANGES = ("least", "above", "most", "below")
+OPTIONS: dict[str, tuple[object, ...]] = {
+    "readout": READOUTS,
+    "message": ("simple", "complex"),
+    "dx_reference": ("node", "message"),
+    "initialization": ("pytorch", "authors"),
+}
 
 
 def setting(meaning: str, default: Any = MISSING, **limits: float) -> Any:
@@ -45,7 +53,7 @@ class NetworkSettings:
     message: Literal["simple", "complex"] = setting("what a neighbour sends", "simple")
     edge_dim: int | None = setting("width of encoded edge features; none: they are not used", None, least=1)
     towers: int = setting("split the channels into this many independent convolutions", 1, least=1)
-    readout: Literal["mean", "sum", "sum-mean", "max", "directional", "nodes"] = setting("from nodes to graphs", "mean")
+    readout: Readout = setting("from nodes to graphs", "mean")
     dropout: float = setting("share of features set to 0 in training", 0.0, least=0, below=1)
     ffn_dropout: float | None = setting(
         "dropout inside the feed-forward blocks; none: as dropout", None, least=0, below=1
@@ -75,6 +83,8 @@ class NetworkSettings:
         object.__setattr__(self, "aggregators", tuple(self.aggregators))
         object.__setattr__(self, "scalers", tuple(self.scalers))
         check_ranges(self, "network")
+        for name, options in OPTIONS.items():
+            check_option(name, getattr(self, name), options)
         make_plan(self.aggregators)  # refuses unknown names
         if not self.scalers:
             raise ValueError("network.scalers: expected at least one, got none; write [identity]")

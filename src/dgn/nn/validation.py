@@ -9,7 +9,6 @@ from dgn.graph import Graph
 from dgn.graph.checks import check_option
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures
-from dgn.nn.readout import READOUTS
 
 
 def check_arguments(in_channels: int, out_channels: int, message: object, edge_dim: int | None, towers: int) -> None:
@@ -59,14 +58,6 @@ def read_scalers(scalers: Sequence[str], delta: float | None) -> tuple[tuple[str
             f"{', '.join(scalers)}, got {delta}; pass delta=dgn.average_log_degree(training_graphs)"
         )
     return tuple(scalers), delta
-
-
-def check_options(readout: str, initialization: str, edge_encoder: nn.Module | None, edge_dim: int | None) -> None:
-    """Refuse what makes no network."""
-    check_option("readout", readout, READOUTS)
-    check_option("initialization", initialization, ("pytorch", "authors"))
-    if edge_encoder is not None and edge_dim is None:
-        raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; pass edge_dim=")
 
 
 def check_edges(edge_dim: int | None, edge_attr: Edges, graph: Graph) -> None:
