@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dgn.data.ahead import ahead
 from dgn.data.benchmarks import ATOMS, BONDS
 from dgn.data.directions import add_directions
 from dgn.data.packed import PackedGraphs
 from dgn.data.structure import add_structure
-from dgn.fitting.ahead import ahead
 from dgn.fitting.featurize import featurize, featurize_chunks
 from dgn.fitting.structure import trained_structure
 from dgn.nn import DGN

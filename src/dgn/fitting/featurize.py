@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from dgn.data.ahead import ahead
 from dgn.data.molecules import pack_parsed, parse_smiles
 from dgn.data.packed import PackedGraphs
-from dgn.fitting.ahead import ahead
 
 VERSION = "ogb, centres R and S 1"  # of the features: a model reads no others
 CHUNK = 2048  # molecules that travel together
