@@ -1,5 +1,7 @@
 """``python -m reproduce queue``: train whatever has no result yet, within a time limit."""
 
+import io
+import json
 import signal
 import tarfile
 import threading
@@ -7,18 +9,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from safetensors import safe_open
 
 from dgn.cli.datasets import is_finished
 from dgn.cli.display import make_console, say
 from dgn.data.benchmark import load_benchmark
 from dgn.training.experiment import Experiment, load_experiment
+from dgn.training.run_folder import EXPERIMENT, METRICS, RESULT, to_csv
 from reproduce.cells import choose
 from reproduce.results import read_results
 from reproduce.run import run_cells
 
 QUEUE = (("table1", "zinc"), ("table2", "zinc"), ("plus", "zinc"), ("table2", "molpcba"), ("table1", "molpcba"))
 RESULTS = Path("results")
-LARGEST_CHECKPOINT = 2**22  # bytes: larger ones stay on the machine
+LARGEST_ARCHIVE = 15 * 2**20  # bytes, before compression: checkpoints beyond it stay on the machine
+CHECKPOINT = "checkpoint.safetensors"
 EVERY = 15.0  # seconds between two looks for new results
 
 
@@ -54,8 +59,9 @@ def command(
 
 def unfinished(data: str, runs: Path, only: list[str], changes: list[str]) -> list[Experiment]:
     """The cells without a result of every seed, in the order in which they are trained."""
-    cells = [cell for table, dataset in QUEUE for cell in choose(table, [dataset])]
-    cells = [cell for cell in cells if not only or cell.name.startswith(tuple(only))]
+    names = [cell.name for table, dataset in QUEUE for cell in choose(table, [dataset])]
+    chosen = [name for name in names if not only or name.startswith(tuple(only))]
+    cells = [load_experiment(name, [f"data.path={data}", *changes]) for name in chosen]
     notes = {dataset: load_benchmark(dataset, data).note for dataset in {cell.data.dataset for cell in cells}}
     committed = read_results(RESULTS)
 
@@ -63,7 +69,7 @@ def unfinished(data: str, runs: Path, only: list[str], changes: list[str]) -> li
         present = {run.seed for run in committed.get(cell.name, ()) if run.data == notes[cell.data.dataset]}
         return set(cell.training.seeds) <= present or is_finished(cell, runs)
 
-    return [load_experiment(cell.name, [f"data.path={data}", *changes]) for cell in cells if not has_results(cell)]
+    return [cell for cell in cells if not has_results(cell)]
 
 
 class Archive:
@@ -71,7 +77,6 @@ class Archive:
 
     def __init__(self, runs: Path, file: Path | None) -> None:
         self.runs, self.file = runs, file
-        self.packed: list[Path] = []
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -83,27 +88,45 @@ class Archive:
         self.ended.set()
         if self.file is not None:
             self.thread.join()
-            self._pack(self._results() + self._checkpoints())
+            pack(self.runs, self.file)
 
     def _watch(self) -> None:
-        while not self.ended.wait(EVERY):
-            results = self._results()
-            if results != self.packed:
-                self._pack(results)
-                self.packed = results
-
-    def _results(self) -> list[Path]:
-        return sorted(path for name in ("result.json", "metrics.csv") for path in self.runs.rglob(f"seed-*/{name}"))
-
-    def _checkpoints(self) -> list[Path]:
-        begun = [path for path in self.runs.rglob("seed-*/*") if not (path.parent / "result.json").exists()]
-        settings = sorted(self.runs.rglob("experiment.yaml"))
-        return settings + sorted(path for path in begun if path.stat().st_size <= LARGEST_CHECKPOINT)
-
-    def _pack(self, files: list[Path]) -> None:
         assert self.file is not None
-        partial = self.file.with_name(f".{self.file.name}")
-        with tarfile.open(partial, "w:gz") as archive:
-            for path in files:
-                archive.add(path)
-        partial.replace(self.file)
+        packed: list[tuple[Path, float]] = []
+        while not self.ended.wait(EVERY):
+            files = [path for name in (RESULT, CHECKPOINT) for path in sorted(self.runs.rglob(f"seed-*/{name}"))]
+            present = [(path, path.stat().st_mtime) for path in files]
+            if present != packed:
+                pack(self.runs, self.file, limit=0)  # without checkpoints, which training is writing
+                packed = present
+
+
+def pack(runs: Path, file: Path, limit: int = LARGEST_ARCHIVE) -> None:
+    """Write results, settings and metrics, then checkpoints of unfinished seeds while ``limit`` bytes hold them."""
+    results = [path for name in (RESULT, METRICS, EXPERIMENT) for path in sorted(runs.rglob(name))]
+    begun = [path for path in runs.rglob(f"seed-*/{CHECKPOINT}") if not path.with_name(RESULT).exists()]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}")
+    with tarfile.open(partial, "w:gz") as archive:
+        for path in results:
+            archive.add(path, path.relative_to(runs.parent))
+        for path in sorted(begun):
+            add_text(archive, path.with_name(METRICS).relative_to(runs.parent), to_csv(read_epochs(path)))
+        for path in sorted(begun, key=lambda path: path.stat().st_size):
+            if archive.offset + path.stat().st_size <= limit:
+                archive.add(path, path.relative_to(runs.parent))
+    partial.replace(file)
+
+
+def read_epochs(checkpoint: Path) -> list[dict[str, float]]:
+    """The metrics of every epoch that a checkpoint tells of; its tensors are not read."""
+    with safe_open(checkpoint, framework="pt") as file:
+        history: list[dict[str, float]] = json.loads(file.metadata()["state"])["history"]
+    return history
+
+
+def add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
+    """Add a file that is nowhere but in the archive."""
+    about, data = tarfile.TarInfo(path.as_posix()), text.encode()
+    about.size = len(data)
+    archive.addfile(about, io.BytesIO(data))

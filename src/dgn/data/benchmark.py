@@ -8,6 +8,8 @@ import torch
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.data.datasets.moleculenet import NOTE as MOLECULENET
 from dgn.data.datasets.moleculenet import load_moleculenet
+from dgn.data.datasets.molpcba import LABELS, SMILES, load_molpcba
+from dgn.data.datasets.molpcba import NOTE as MOLPCBA
 from dgn.data.datasets.paths import default_root, describe_files, find_source, make_once, read_source
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
@@ -68,7 +70,13 @@ TASKS = {
         "multi-label", "roc-auc", 1, ATOMS, BONDS, False, ("molhiv.safetensors", "molhiv.npz", "ogbg_molhiv", "hiv")
     ),
     "molpcba": Task(
-        "multi-label", "average-precision", 128, ATOMS, BONDS, False, ("molpcba.safetensors", "ogbg_molpcba", "pcba")
+        "multi-label",
+        "average-precision",
+        128,
+        ATOMS,
+        BONDS,
+        False,
+        ("molpcba.safetensors", "molpcba.npz", SMILES, "ogbg_molpcba", "pcba"),
     ),
     "muv": Task("multi-label", "average-precision", 17, ATOMS, BONDS, False, _tables("muv")),
     "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
@@ -79,6 +87,7 @@ NOTES = {
     "zinc12k.npz": "official validation and test molecules and labels, resampled training molecules",
     "cifar10_sp.npz": "superpixels recomputed from the images",
     "molhiv.npz": "molecules rebuilt by OGB's rules, official split",
+    "molpcba.npz": MOLPCBA,
     "muv.npz": MOLECULENET,
     "tox21.npz": MOLECULENET,
 }
@@ -97,8 +106,9 @@ def load_benchmark(
     their own. Without it, what was made before is read from ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``), "pattern"
     is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and "molpcba"
     read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there; "own" has nothing but its
-    file (:func:`dgn.data.benchmark_from_graphs`). Superpixels are joined on ``device``, a GPU if there is one; all
-    tensors are on the CPU.
+    file (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's SMILES are read by several processes, once: a script that
+    asks for them protects its main part by ``__name__``. Superpixels are joined on ``device``, a GPU if there is one;
+    all tensors are on the CPU.
 
     >>> digits = load_benchmark("digits")
     >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
@@ -180,6 +190,8 @@ def _load(name: str, found: Path | None, root: Path, device: torch.device | str,
         return _load_superpixels(found, root, device, progress)
     if name in ("muv", "tox21") and (found is None or ".csv" in found.suffixes):
         return load_moleculenet(name, found, root, progress)
+    if found is not None and found.name in (SMILES, LABELS):
+        return load_molpcba(found, root, progress)
     if found is not None and found.is_file():
         return read_source(found)
     if name == "digits":

@@ -12,8 +12,8 @@ from dgn.data.benchmark import ATOMS, BONDS
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import add_structure
+from dgn.data.prefetch import prefetch
 from dgn.molecules.featurize import featurize, featurize_chunks
-from dgn.molecules.prefetch import ahead
 from dgn.molecules.structure import trained_structure
 from dgn.nn import DGN
 from dgn.training.build import Inputs, build_branch
@@ -69,7 +69,7 @@ def predict_chunks(ensemble: Ensemble, chunks: Iterable[Sequence[str]], workers:
     if workers and ensemble.device.type == "cpu":
         weights = [{name: t.cpu().numpy() for name, t in one.state_dict().items()} for one in ensemble.networks]
         told = pickle.dumps((ensemble.experiment, ensemble.delta, ensemble.targets, weights))
-        for said, problems in ahead(partial(_ask_there, told), chunks, workers):
+        for said, problems in prefetch(partial(_ask_there, told), chunks, workers):
             yield Answer(torch.from_numpy(said), problems)
         return
     for graphs, problems in featurize_chunks(chunks, workers):

@@ -7,7 +7,7 @@ import torch
 
 from dgn.data.datasets.smiles import pack_parsed, parse_smiles
 from dgn.data.packed import PackedGraphs
-from dgn.molecules.prefetch import ahead
+from dgn.data.prefetch import prefetch
 
 VERSION = "ogb, centres R and S 1"  # of the features: a model reads no others
 CHUNK = 2048  # molecules that travel together
@@ -63,7 +63,7 @@ def _name_centres(graphs: PackedGraphs, molecules: Sequence[Any]) -> None:
 
 def featurize_chunks(chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Featurized]:
     """Featurize chunk by chunk, in order; with ``workers`` in so many processes, a few chunks ahead."""
-    return map(featurize, chunks) if workers < 1 else map(_arrived, ahead(_for_travel, chunks, workers))
+    return map(featurize, chunks) if workers < 1 else map(_arrived, prefetch(_for_travel, chunks, workers))
 
 
 def _for_travel(smiles: list[str]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class NetworkSettings:
     message: Literal["simple", "complex"] = setting("what a neighbour sends", "simple")
     edge_dim: int | None = setting("width of encoded edge features; none: they are not used", None, least=1)
     towers: int = setting("split the channels into this many independent convolutions", 1, least=1)
-    readout: Readout = setting("from nodes to graphs", "mean")
+    readout: Readout = setting("from nodes to graphs", "mean")  # noqa: RUF009, a field as the others
     dropout: float = setting("share of features set to 0 in training", 0.0, least=0, below=1)
     ffn_dropout: float | None = setting(
         "dropout inside the feed-forward blocks; none: as dropout", None, least=0, below=1

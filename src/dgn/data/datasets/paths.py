@@ -34,14 +34,19 @@ def find_source(path: Path, names: Sequence[str]) -> Path | None:
 def read_source(path: Path, read: Callable[[Path], PackedGraphs] = PackedGraphs.load) -> PackedGraphs:
     """Read a file; an ``.npz`` that is cut or damaged is refused by name."""
     if path.suffix == ".npz" and path.exists():
-        try:
-            with zipfile.ZipFile(path) as arrays:
-                damaged = arrays.testzip()
-        except (zipfile.BadZipFile, zlib.error, EOFError) as problem:
-            damaged = str(problem)
-        if damaged is not None:
-            raise ValueError(f"{path}: expected a complete file, got a damaged one ({damaged}); copy it again")
+        check_complete(path)
     return read(path)
+
+
+def check_complete(path: Path) -> None:
+    """Refuse an ``.npz`` that is cut or damaged, by name."""
+    try:
+        with zipfile.ZipFile(path) as arrays:
+            damaged = arrays.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError) as problem:
+        damaged = str(problem)
+    if damaged is not None:
+        raise ValueError(f"{path}: expected a complete file, got a damaged one ({damaged}); copy it again")
 
 
 def make_once(file: Path, source: str, make: Callable[[], PackedGraphs]) -> PackedGraphs:

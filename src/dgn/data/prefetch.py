@@ -12,7 +12,7 @@ import torch
 Result = TypeVar("Result")
 
 
-def ahead(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]], workers: int) -> Iterator[Result]:
+def prefetch(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]], workers: int) -> Iterator[Result]:
     """What ``work`` makes of each chunk, in order; at most ``workers`` + 2 chunks are under way.
 
     Arguments and results travel by pickle: arrays, not tensors, which would need shared memory and open files.
