@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from dgn.graph import Layout, as_graph
-from dgn.graph.graph import graph_from_layout
+from dgn.graph.graph import Graph, GraphParts
 from dgn.nn import DGNConv
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
@@ -33,13 +33,15 @@ def padded_graph():
     more = torch.arange(graph.num_edges, graph.num_edges + PADDING, dtype=torch.int32)
     pointer, order, neighbor = graph.by_target
     layout = Layout(pointer, torch.cat([order, more]), torch.cat([neighbor, 0 * more]))
-    known = {"source_pointer": graph.source_pointer, "place": torch.cat([graph.target_to_source, more])}
     ends = torch.cat([edge_index, torch.zeros(2, PADDING).long()], dim=1).to(DEVICE)
     batch = torch.zeros(NODES).long().to(DEVICE)
-    layout = Layout(*(part.to(DEVICE) for part in layout))
-    return graph_from_layout(
-        ends, batch, 1, by_target=layout, **{name: part.to(DEVICE) for name, part in known.items()}
+    parts = GraphParts(
+        num_graphs=1,
+        by_target=Layout(*(part.to(DEVICE) for part in layout)),
+        source_pointer=graph.source_pointer.to(DEVICE),
+        target_to_source=torch.cat([graph.target_to_source, more]).to(DEVICE),
     )
+    return Graph.from_layout(ends, batch, parts)
 
 
 def draw(*size, seed=0):

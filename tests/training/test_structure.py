@@ -39,7 +39,7 @@ def test_batches_give_what_the_graphs_give_alone() -> None:
     network = build_network(experiment.network, benchmark, material.delta).eval()
     test = (benchmark.graphs.graphs["split"] == 2).nonzero()[:, 0]
     alone = torch.cat([network(benchmark.graphs[int(number)]) for number in test])
-    together = [predict(network, batch)[batch.real_graphs[:, 0] > 0] for batch in material.splits["test"].batches]
+    together = [predict(network, batch)[batch.graph_mask[:, 0] > 0] for batch in material.splits["test"].batches]
     torch.testing.assert_close(torch.cat(together), alone)
 
 

@@ -10,7 +10,7 @@ from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, deg
 from dgn.graph import Graph, gather_rows
 from dgn.graph.checks import check_option
 from dgn.nn.block_linear import MessageLinear, UpdateLinear, grouped_linear
-from dgn.nn.conv_parts import ConvParts, combine, degree_scaler_key
+from dgn.nn.conv_parts import ConvParts, ScalerKey, combine
 from dgn.nn.edge_table import EdgeTable
 from dgn.nn.fused.degree_groups import update_by_degree
 from dgn.nn.fused.select import update_by_degree_pays
@@ -161,11 +161,8 @@ class DGNConv(nn.Module):
         """The degree scalers of a graph, made once for all layers that agree on them."""
         if torch.compiler.is_compiling():
             return degree_scalers(graph.in_degree, self.scalers, self.delta, dtype)
-        scale: Tensor = graph.cached(
-            degree_scaler_key(self.scalers, self.delta, dtype),
-            lambda: degree_scalers(graph.in_degree, self.scalers, self.delta, dtype),
-        )
-        return scale
+        key = ScalerKey(self.scalers, self.delta, dtype)
+        return graph.cached(key, lambda: degree_scalers(graph.in_degree, *key))
 
     def _bipartite(
         self,

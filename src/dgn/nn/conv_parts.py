@@ -1,6 +1,5 @@
 """The last sum of a convolution: over degree scalers, the node's own part and the bias."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -21,9 +20,12 @@ class ConvParts(NamedTuple):
     bias: Tensor
 
 
-def degree_scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
-    """The name under which a graph keeps its degree scalers."""
-    return f"scalers {', '.join(scalers)} {delta} {dtype}"
+class ScalerKey(NamedTuple):
+    """The key under which a graph keeps its degree scalers."""
+
+    scalers: tuple[str, ...]
+    delta: float
+    dtype: torch.dtype
 
 
 def combine(products: ConvParts) -> Tensor:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from dgn.data.datasets import molpcba
 from dgn.data.benchmark import load_benchmark
+from dgn.data.datasets import molpcba
 from dgn.data.datasets.molpcba import LABELS, NOTE, SMILES, featurize, read_lines, read_molpcba
 from dgn.data.datasets.smiles import pack_smiles
 

@@ -32,10 +32,10 @@ class Running(NamedTuple):
 
 
 class EpilogueArgs(NamedTuple):
-    """What follows the update: ``size`` and ``real`` [N, 1], ``kept`` [N, out] of dropout, and the ReLU."""
+    """What follows the update: ``graph_norm`` and ``node_mask`` [N, 1], ``kept`` [N, out] of dropout, and the ReLU."""
 
-    size: Tensor | None
-    real: Tensor | None
+    graph_norm: Tensor | None
+    node_mask: Tensor | None
     kept: Tensor | None
     keep_factor: float
     relu: bool
@@ -94,9 +94,9 @@ def norm_gradients(
     rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
     parts = y.new_empty(5, blocks, channels)
     sum_gradients[grid](
-        grad, y, _or(end.kept, y), _or(end.size, y), _or(end.real, y), found.mean, found.inverse, gamma, beta, parts, n,
-        channels, rows, blocks, end.keep_factor, RELU=end.relu, HAS_KEPT=end.kept is not None,
-        HAS_SIZE=end.size is not None, HAS_REAL=end.real is not None, **shape,
+        grad, y, _or(end.kept, y), _or(end.graph_norm, y), _or(end.node_mask, y), found.mean, found.inverse, gamma,
+        beta, parts, n, channels, rows, blocks, end.keep_factor, RELU=end.relu, HAS_KEPT=end.kept is not None,
+        HAS_SIZE=end.graph_norm is not None, HAS_REAL=end.node_mask is not None, **shape,
     )  # fmt: skip
     of = NormGradients(*(torch.empty_like(gamma) for _ in range(3)))
     narrow, small = _statistics(channels)
@@ -125,17 +125,22 @@ def row_gradients(
     apart = residual and end.kept is not None
     residual_grad = torch.empty_like(y) if apart else grad if residual else None
     gradient_of_rows[grid](
-        grad, y, _or(end.kept, y), _or(scale, y), _or(end.size, y), _or(end.real, y), found.mean, found.inverse, gamma,
-        beta, found.total, of.beta, of.gamma, every, _or(own, y), _or(residual_grad, y), n, channels, every.size(3),
-        channels if own is None else own.stride(0), rows, end.keep_factor, S=every.size(2), RELU=end.relu,
-        HAS_KEPT=end.kept is not None, HAS_OWN=own is not None, HAS_SCALE=scale is not None,
-        HAS_SIZE=end.size is not None, HAS_REAL=end.real is not None, HAS_RESIDUAL=residual, **shape,
+        grad, y, _or(end.kept, y), _or(scale, y), _or(end.graph_norm, y), _or(end.node_mask, y), found.mean,
+        found.inverse, gamma, beta, found.total, of.beta, of.gamma, every, _or(own, y), _or(residual_grad, y), n,
+        channels, every.size(3), channels if own is None else own.stride(0), rows, end.keep_factor, S=every.size(2),
+        RELU=end.relu, HAS_KEPT=end.kept is not None, HAS_OWN=own is not None, HAS_SCALE=scale is not None,
+        HAS_SIZE=end.graph_norm is not None, HAS_REAL=end.node_mask is not None, HAS_RESIDUAL=residual, **shape,
     )  # fmt: skip
     return residual_grad
 
 
 def combine(
-    every: Tensor, own: Tensor | None, scale: Tensor | None, bias: Tensor, size: Tensor | None, real: Tensor | None
+    every: Tensor,
+    own: Tensor | None,
+    scale: Tensor | None,
+    bias: Tensor,
+    graph_norm: Tensor | None,
+    node_mask: Tensor | None,
 ) -> tuple[Tensor, Parts]:
     """The last sum of a convolution [N, out], and statistics of its blocks of rows; all given are contiguous."""
     (n, _, scalers, width), channels = every.shape, bias.numel()
@@ -143,9 +148,9 @@ def combine(
     y = every.new_empty(n, channels)
     parts = Parts(every.new_empty(blocks, channels), every.new_empty(blocks, channels), every.new_empty(blocks))
     combine_rows[grid](
-        every, _or(own, y), _or(scale, y), bias, _or(size, y), _or(real, y), y, *parts, n, channels, width, rows,
-        S=scalers, HAS_OWN=own is not None, HAS_SCALE=scale is not None, HAS_SIZE=size is not None,
-        HAS_REAL=real is not None, **shape,
+        every, _or(own, y), _or(scale, y), bias, _or(graph_norm, y), _or(node_mask, y), y, *parts, n, channels, width,
+        rows, S=scalers, HAS_OWN=own is not None, HAS_SCALE=scale is not None, HAS_SIZE=graph_norm is not None,
+        HAS_REAL=node_mask is not None, **shape,
     )  # fmt: skip
     return y, parts
 
@@ -167,7 +172,7 @@ class Finish(torch.autograd.Function):
     ) -> Tensor:
         every = every.contiguous()
         own, residual, scale = (None if t is None else t.contiguous() for t in (own, residual, scale))
-        y, parts = combine(every, own, scale, bias, end.size, end.real)
+        y, parts = combine(every, own, scale, bias, end.graph_norm, end.node_mask)
         out, found = normalize(y, parts, gamma, beta, residual, end)
         ctx.save_for_backward(y, scale, gamma, beta, *found)
         ctx.rest = every.shape, bias.shape, own is not None, residual is not None, end

@@ -80,8 +80,8 @@ def fused_layer(
     edge_attr: Edges,
     norm: BatchNorm,
     dropout: Dropout,
-    size: Tensor | None = None,
-    real: Tensor | None = None,
+    graph_norm: Tensor | None = None,
+    node_mask: Tensor | None = None,
     relu: bool = True,
     residual: bool = True,
 ) -> Tensor:
@@ -110,7 +110,7 @@ def fused_layer(
         None if conv.scalers == ("identity",) else conv._scalers(graph, x.dtype),
         conv.dx_reference == "node",
         residual,
-        epilogue_args(x.size(0), norm, size, real, relu, kept, dropout.p),
+        epilogue_args(x.size(0), norm, graph_norm, node_mask, relu, kept, dropout.p),
         beside,
     )
     out: Tensor = _Layer.apply(x, *_layer_params(conv, norm), token, setting)  # type: ignore[no-untyped-call]
@@ -196,7 +196,7 @@ class _Layer(torch.autograd.Function):
         if setting.end.kept is not None:
             setting.beside.join(setting.end.kept)
         every = every.view(n, towers, -1, maps.bias.numel() // towers)
-        y, parts = combine(every, own, setting.scale, maps.bias, setting.end.size, setting.end.real)
+        y, parts = combine(every, own, setting.scale, maps.bias, setting.end.graph_norm, setting.end.node_mask)
         out, found = normalize(y, parts, maps.gamma, maps.beta, x if setting.residual else None, setting.end)
         ctx.save_for_backward(x, ends, table, y, *found, *saved, *maps)
         ctx.setting = setting
