@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused(made, objective, message):
 def test_a_saved_file_is_trained_on(tmp_path):
     file = tmp_path / "mine.safetensors"
     benchmark_from_graphs(graphs(), "regression").graphs.save(file)
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"]}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"]}
     told = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
     experiment = read_experiment({**told, "training": {"metric": "mae", "epochs": 2}})
     (result,) = train(experiment, load_graphs(experiment), seeds=[1], device="cpu")
@@ -111,7 +111,7 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
     if saved:
         data["path"] = str(tmp_path / "mine.safetensors")
         benchmark.graphs.save(data["path"])
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1-signed"]}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1-signed"]}
     experiment = read_experiment({"name": "mine", "data": data, "network": network})
     found = load_graphs(experiment) if saved else benchmark
     assert torch.equal(found.graphs.edges["field"], field.repeat(20, 1))
@@ -134,7 +134,7 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
     ],
 )
 def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
     told = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
     made = benchmark_from_graphs(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
     with pytest.raises(ValueError, match=message):
@@ -149,7 +149,7 @@ def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
     ],
 )
 def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expected):
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean"], "readout": readout}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean"], "readout": readout}
     experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
     with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
         train(experiment, benchmark_from_graphs(graphs(y=y), objective), seeds=[1], device="cpu")
