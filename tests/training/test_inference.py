@@ -27,7 +27,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "scaled": ("classification", {"network": {"scalers": ["identity", "amplification"]}}),
     "ensemble_size": ("multi-label", {"network": {"ensemble_size": 3}, "training": {"ema_decay": 0.9}}),
     "branches-of-nodes": ("node-classification", {"network": {"readout": "nodes", "ensemble_size": 2}}),
-    "structure": ("regression", {"data": {"rwse_steps": 3, "ring_sizes": [3, 5]}, "network": {"readout": "directional"}}),
+    "structure": (
+        "regression",
+        {"data": {"rwse_steps": 3, "ring_sizes": [3, 5]}, "network": {"readout": "directional"}},
+    ),
 }
 
 
@@ -35,7 +38,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> None:
     objective, changes = CASES[case]
     experiment = make_experiment(**changes)
-    benchmark = with_structure(make_benchmark(objective), experiment.data.random_walk, experiment.data.rings, ())
+    benchmark = with_structure(make_benchmark(objective), experiment.data.rwse_steps, experiment.data.ring_sizes)
     (result,) = train(experiment, benchmark, [7], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-7", benchmark)
     assert trained.experiment == experiment
@@ -58,7 +61,10 @@ GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
     "eigenvectors": ({"data": {"normalization": "sym"}}, False),
     "more-eigenvectors": ({"network": {"aggregators": ["mean", "dx2-group"], "num_eigenvector_features": 2}}, False),
     "none": ({"network": {"aggregators": ["mean", "max"]}}, False),
-    "kinds": ({"data": {"rwse_steps": 3, "ring_sizes": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, False),
+    "kinds": (
+        {"data": {"rwse_steps": 3, "ring_sizes": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}},
+        False,
+    ),
     "counts": ({"data": {"ring_sizes": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, True),
     "walks": ({"data": {"rwse_steps": 4}, "network": {"aggregators": ["mean", "dx2"]}}, True),
 }

@@ -65,7 +65,11 @@ def fair(column: str, row: str) -> dict[str, Any]:
     """What was published of a cell of table 1, but for its width and score."""
     dataset, kind = column.split("/")
     edges = {"zinc": 10, "molpcba": 16}[dataset] if kind == "complex-e" else None
-    told = {"message": kind.removesuffix("-e"), "edge_dim": edges, "num_layers": 6 if column == "molpcba/complex" else 4}
+    told = {
+        "message": kind.removesuffix("-e"),
+        "edge_dim": edges,
+        "num_layers": 6 if column == "molpcba/complex" else 4,
+    }
     told |= {"towers": 1, "last": None, "num_eigenvector_features": row.count("pos"), "table": "table1"}
     if dataset == "zinc":
         told["weight_decay"] = 1e-8 if kind == "simple" and row in AXES else 3e-6

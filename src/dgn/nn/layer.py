@@ -8,13 +8,13 @@ from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
+from dgn.nn.edge_features import Edges, LowRankEdgeFeatures
 from dgn.nn.fused.epilogue import epilogue
 from dgn.nn.fused.select import Route, layer_route
-from dgn.nn.graph_inputs import read_graph
 from dgn.nn.init import reset
+from dgn.nn.inputs import read_graph
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures
-from dgn.nn.norm import BatchNorm, normalize_rows
+from dgn.nn.norm import BatchNorm
 
 
 class DGNLayer(nn.Module):
@@ -63,10 +63,10 @@ class DGNLayer(nn.Module):
         if fits and layer_route(x, self.conv, self.norm, weights, edge_attr) == Route.LAYER:
             return self._fused(x, graph, weights, edge_attr, graph_norm, node_mask)
         edge_attr = edge_attr.build() if isinstance(edge_attr, LowRankEdgeFeatures) else edge_attr
-        products = self.conv.products(x, graph, weights, edge_attr)
+        parts = self.conv.parts(x, graph, weights, edge_attr)
         if self.mix is None:
-            return epilogue(products, self.norm, self.dropout, graph_norm, node_mask, x if self.residual else None)
-        return self._mixed(x, epilogue(products, self.norm, self.dropout, graph_norm, node_mask, relu=False))
+            return epilogue(parts, self.norm, self.dropout, graph_norm, node_mask, x if self.residual else None)
+        return self._mixed(x, epilogue(parts, self.norm, self.dropout, graph_norm, node_mask, relu=False))
 
     def _fused(
         self,
@@ -91,29 +91,3 @@ class DGNLayer(nn.Module):
         assert self.mix is not None
         y = nn.functional.leaky_relu(self.mix(y))
         return x + y if self.residual else y
-
-
-class VirtualNode(nn.Module):
-    """A node that talks to all nodes of its graph between two layers.
-
-    Shapes:
-        ``x`` [N, C], ``state`` [G, C], ``graph_mask`` [G, 1]: 0 for graphs that are padding; returns new ``x`` and
-        ``state``.
-    """
-
-    def __init__(self, channels: int, dropout: float = 0.0, batch_norm: bool = True) -> None:
-        super().__init__()
-        self.linear = Linear(channels, channels)
-        self.norm = BatchNorm(channels) if batch_norm else None
-        self.dropout = Dropout(dropout)
-
-    def reset_parameters(self) -> None:
-        reset((self.linear, self.norm))
-
-    def forward(
-        self, x: Tensor, graph: Graph, state: Tensor, graph_mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        gathered = self.linear(state + graph.sum_over_graph(x))
-        gathered = gathered if self.norm is None else normalize_rows(self.norm, gathered, graph_mask)
-        state = state + self.dropout(gathered.relu())
-        return x + (state[graph.batch] if graph.batch is not None else state), state

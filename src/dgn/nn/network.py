@@ -10,19 +10,17 @@ from torch import Tensor, nn
 from dgn.aggregation import Backend, Weights
 from dgn.graph import Graph
 from dgn.nn.blocks.feed_forward import FeedForward
+from dgn.nn.blocks.virtual_node import VirtualNode
 from dgn.nn.conv import DGNConv
-from dgn.nn.encoders import CategoryEncoder
+from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
+from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
-from dgn.nn.graph_inputs import read_graph
-from dgn.nn.head import Head, leave_to_pytorch
 from dgn.nn.init import init_as_authors, reset
-from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.inputs import check_width, read_graph, read_scalers
+from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures, is_low_rank
-from dgn.nn.readout import DOUBLE_WIDTH, pool
+from dgn.nn.readout import DOUBLE_WIDTH, Head, leave_to_pytorch, pool
 from dgn.nn.settings import NetworkSettings
-from dgn.nn.structural_encoder import EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
-from dgn.nn.validation import check_width, read_scalers
 
 
 class DGN(nn.Module):
@@ -137,7 +135,9 @@ class DGN(nn.Module):
         if not isinstance(x, Tensor):
             return self.forward_data(x)
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
-        edges = self._edges(edge_attr, graph)  # first: what comes first has its gradient last, off the way back
+        edges = self._edges(
+            edge_attr, graph
+        )  # first: what comes first has its gradient last, outside the backward pass
         h = check_width(self.node_encoder(x), self.settings.hidden)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))

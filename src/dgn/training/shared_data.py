@@ -129,7 +129,9 @@ def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     for name, is_read in reads.items():
         if is_read and not benchmark.coordinates:
             remedy = ", or set augmentation.reflection" if name == "augmentation.mirror" else ""
-            raise ValueError(f"{name}: expected graphs with coordinates, got some without; leave it out{remedy}")
+            raise ValueError(
+                f"{name}: expected graphs with coordinates, got directions from eigenvectors; leave it out{remedy}"
+            )
     return any(reads.values())
 
 

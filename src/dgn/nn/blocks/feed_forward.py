@@ -38,7 +38,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, node_mask: Tensor | None = None) -> Tensor:
         wide = multiply(x, self.widen.weight)
-        products = ConvParts(wide[:, None, None], None, None, self.widen.bias[None])
-        inner = epilogue(products, self.norm, self.dropout, node_mask=node_mask)
+        parts = ConvParts(wide[:, None, None], None, None, self.widen.bias[None])
+        inner = epilogue(parts, self.norm, self.dropout, node_mask=node_mask)
         out: Tensor = x + self.narrow(inner)
         return out

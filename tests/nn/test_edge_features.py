@@ -7,9 +7,9 @@ from torch import nn
 from dgn.graph import Layout, as_graph
 from dgn.graph.graph import Graph, GraphParts
 from dgn.nn import DGNConv
+from dgn.nn.edge_features import LowRankEdgeFeatures, is_low_rank
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import LowRankEdgeFeatures, is_low_rank
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 from tests.networks import make_dgn
@@ -142,7 +142,7 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 5)
+    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 3)
 
 
 class Doubled(nn.Linear):
