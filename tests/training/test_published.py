@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dgn.training.experiment import Experiment, load_experiment
+from dgn.training.experiment import Experiment, experiment_names, load_experiment
 
 PLATEAU = {"lr_decay_factor": 0.5, "patience": 5, "min_learning_rate": 1e-5, "epochs": 1000, "learning_rate": 1e-3}
 ALL, ONE = ("identity", "amplification", "attenuation"), ("identity",)
@@ -121,3 +121,13 @@ def test_the_runs_of_table_2_are_as_published_or_say_what_is_not(name: str) -> N
     assert set(found) - unknown == set(published.changed)
     assert not set(published.changed) & set(published.assumed)
     assert "network.aggregators" not in published.assumed
+
+
+def test_a_precision_below_float32_is_ours_and_says_so() -> None:
+    reduced = {"molpcba"}  # by name of the dataset
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        if experiment.published is not None and experiment.published.table is not None:
+            precision = "tf32-true" if experiment.data.dataset in reduced else "32-true"
+            assert experiment.training.precision == precision, name
+            assert ("training.precision" in experiment.published.assumed) == (precision != "32-true"), name
