@@ -10,6 +10,7 @@ import torch
 import dgn
 from dgn.data import PackedGraphs
 from dgn.data.precompute import cache as module
+from dgn.data.precompute import directions, encodings
 from dgn.data.precompute.cache import Cache, code_version
 from dgn.data.precompute.chunks import Request, solve
 from dgn.data.precompute.directions import KEPT, Options, chunk_key, find_directions
@@ -57,7 +58,7 @@ def test_the_solver_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fresh = code_version.__wrapped__
     known = {fresh(KEPT)}
     with monkeypatch.context() as patch:
-        patch.setattr(module, "__file__", str(tmp_path / "data" / "cache.py"))
+        patch.setattr(dgn, "__file__", str(tmp_path / "__init__.py"))
         assert fresh(KEPT) in known
         changed = tmp_path / "spectral" / "sign.py"
         changed.write_text(changed.read_text() + "\n")
@@ -97,3 +98,11 @@ def test_failures_are_not_kept(tmp_path: Path) -> None:
     found, _ = find_directions(weighted(torch.nan), Request(2, None, "w"), Options(tmp_path))
     assert found.failures
     assert not list(tmp_path.iterdir())
+
+
+def test_sources_of_a_cache_exist() -> None:
+    """The key of a result holds the code that computes it: a folder that moved would silently leave it out."""
+    package = Path(dgn.__file__).parent
+    kinds = [directions.KEPT, encodings.KEPT] if hasattr(directions, "KEPT") else [directions.KIND, encodings.KIND]
+    for kind in kinds:
+        assert all(any((package / name).rglob("*.py")) for name in kind.sources), kind

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+import dgn
 from dgn.data.io.files import digest, read_tensors, write_tensors
 from dgn.data.packed import PackedGraphs
 
@@ -30,7 +31,7 @@ class Kind:
 def code_version(kind: Kind) -> str:
     """A digest of all that decides the bits of a result besides its input: sources and libraries."""
     found = hashlib.sha256(f"{kind.format} {kind.revision}".encode())
-    package = Path(__file__).parents[1]
+    package = Path(dgn.__file__).parent
     for path in sorted(path for name in kind.sources for path in (package / name).rglob("*.py")):
         found.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
     for library in LIBRARIES:

@@ -21,7 +21,7 @@ from dgn.spectral.laplacians import Normalization, check_request
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
-KEPT = Kind("dgn directions 2", ("spectral", "graph", "fields"))
+KEPT = Kind("dgn directions 2", ("spectral", "graph", "fields", "kernels"))
 
 
 @dataclass(frozen=True)

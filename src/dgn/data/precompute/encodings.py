@@ -15,7 +15,7 @@ from dgn.encodings import EdgeTypes, Structure, return_probabilities, ring_count
 from dgn.graph import Graph
 from dgn.graph.columns import as_columns
 
-KEPT = Kind("dgn structure 1", ("structure", "graph"))
+KEPT = Kind("dgn structure 1", ("encodings", "graph", "kernels"))
 
 
 def with_structure(
