@@ -9,7 +9,7 @@ def rows(text: str) -> list[Row]:
     >>> rows("| name | score |\\n|---|---|\\n| **a** | 1 |\\n| `b` | |")
     [{'name': 'a', 'score': '1'}, {'name': 'b', 'score': ''}]
     """
-    found: list[Row] = []
+    parsed: list[Row] = []
     header: list[str] = []
     for line in text.splitlines():
         cells = [cell.strip(" *`") for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
@@ -18,8 +18,8 @@ def rows(text: str) -> list[Row]:
         elif not header:
             header = cells
         elif set("".join(cells)) - {"-"}:
-            found.append(dict(zip(header, cells, strict=True)))
-    return found
+            parsed.append(dict(zip(header, cells, strict=True)))
+    return parsed
 
 
 def find_rows(text: str, name: str) -> list[Row]:
