@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 
-@compiled
+@jit
 def place_graphs(chosen, first_node, first_edge, node_start, edge_start):
     """Where each graph begins in a batch, and the last one ends; -1 is no graph. Both ``starts`` [B + 1]."""
     node_start[0], edge_start[0] = 0, 0
@@ -20,7 +20,7 @@ def place_graphs(chosen, first_node, first_edge, node_start, edge_start):
         edge_start[b + 1] = edge_start[b] + (first_edge[g + 1] - first_edge[g] if there else 0)
 
 
-@compiled
+@jit
 def place_edges(chosen, first, node_start, start, grad_ends, of_place, last, ends, place):
     """Ends of the edges, and their place in the order of sources; padding edges begin and end in the last node."""
     for b in range(len(chosen)):
@@ -33,7 +33,7 @@ def place_edges(chosen, first, node_start, start, grad_ends, of_place, last, end
         ends[0, e], ends[1, e], place[e] = last, last, e
 
 
-@compiled
+@jit
 def place_nodes(chosen, first, start, edge_start, of_pointer, grad_source, pointer, source, number, real):
     """Where the edges of each node begin in both orders, its graph, and whether it is real."""
     for b in range(len(chosen)):
@@ -45,7 +45,7 @@ def place_nodes(chosen, first, start, edge_start, of_pointer, grad_source, point
     number[start[-1] :], real[start[-1] :] = len(chosen), 0
 
 
-@compiled
+@jit
 def copy_rows(chosen, first, start, values, out):
     """The rows of each graph; padding gets the first row of all."""
     for b in range(len(chosen)):
