@@ -42,11 +42,11 @@ def both(
     graph: Graph, normalization: str | None, weight: torch.Tensor | None, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Directions, Directions]:
     """The directions by the dense and by the sparse route."""
-    made = []
+    results = []
     for largest in (10**6, 0):
         monkeypatch.setattr(select, "LARGEST_DENSE", largest)
-        made.append(dgn.directions(graph, k=3, normalization=normalization, edge_weight=weight))
-    return made[0], made[1]
+        results.append(dgn.directions(graph, k=3, normalization=normalization, edge_weight=weight))
+    return results[0], results[1]
 
 
 def assert_agree(dense: Directions, sparse: Directions) -> None:
@@ -237,7 +237,7 @@ def test_a_residual_that_is_too_large_is_refused(
 ) -> None:
     for name, value in {"ACCURACY": 1e-30, "ROUNDING": 1e-30, "LARGEST_FALLBACK": 0, "RESTARTS": 3}.items():
         monkeypatch.setattr(f"dgn.spectral.solvers.shift_invert.{name}", value)
-    with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* ask for fewer"):
+    with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* compute fewer"):
         dgn.directions(build("path 400"))
 
 

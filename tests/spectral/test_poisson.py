@@ -64,7 +64,7 @@ def test_a_source_without_a_solution_is_refused(build: Build) -> None:
 
 
 def test_a_tolerance_below_rounding_is_refused(build: Build) -> None:
-    with pytest.raises(ArithmeticError, match=r"^solve_laplacian: expected a residual below .*; ask for a larger"):
+    with pytest.raises(ArithmeticError, match=r"^solve_laplacian: expected a residual below .*; pass a larger"):
         dgn.solve_laplacian(build("grid 9 13"), balanced(build("grid 9 13"), 1), tolerance=1e-30)
 
 

@@ -67,12 +67,12 @@ def test_columns_are_orthonormal_and_the_constant_vector_is_not_among_them(
     d = dgn.directions(graph, k=4, normalization=normalization)
     degree = degree_of(graph)
     for c in range(len(d.eigenvalues)):
-        mine = d.component == c
-        n = int(mine.sum())
-        mu = degree[mine] / degree[mine].mean() if normalization == "rw" and n > 1 else torch.ones(n).double()
-        v, exists = d.potential[mine], torch.arange(4) < n - 1
+        members = d.component == c
+        n = int(members.sum())
+        mu = degree[members] / degree[members].mean() if normalization == "rw" and n > 1 else torch.ones(n).double()
+        v, exists = d.potential[members], torch.arange(4) < n - 1
         torch.testing.assert_close(v.T @ (mu[:, None] * v), exists.diag().double(), atol=1e-12, rtol=0)
-        trivial = degree[mine].sqrt() if normalization == "sym" else torch.ones(n).double()
+        trivial = degree[members].sqrt() if normalization == "sym" else torch.ones(n).double()
         torch.testing.assert_close((mu * trivial) @ v, torch.zeros(4).double(), atol=1e-11, rtol=0)
         assert torch.equal(d.eigenvalues[c].isnan(), ~exists)
         assert (d.eigenvalues[c, exists] > 1e-3).all()
@@ -84,8 +84,8 @@ def test_eigenvalues_are_the_lowest_of_each_component(graph: Graph, normalizatio
     d = dgn.directions(graph, k=4, normalization=normalization)
     matrix = dgn.laplacian(graph, normalization="sym" if normalization else None).to_dense()
     for c in range(len(d.eigenvalues)):
-        mine = d.component == c
-        expected = torch.linalg.eigvalsh(matrix[mine][:, mine])[1:5]
+        members = d.component == c
+        expected = torch.linalg.eigvalsh(matrix[members][:, members])[1:5]
         torch.testing.assert_close(d.eigenvalues[c, : len(expected)], expected, atol=1e-12, rtol=0)
 
 

@@ -103,8 +103,8 @@ def test_undecided_means_that_a_symmetry_flips_the_vector() -> None:
     pairs = torch.tensor(list(combinations(range(5), 2)))
     orders = torch.tensor(list(permutations(range(5))))
     undecided = 0
-    for number in range(1, 1 << 10, 3):
-        edges = pairs[[bool(number >> bit & 1) for bit in range(10)]].t()
+    for bits in range(1, 1 << 10, 3):
+        edges = pairs[[bool(bits >> bit & 1) for bit in range(10)]].t()
         d = dgn.directions(edges, 5, k=4)
         if len(d.eigenvalues) > 1:
             continue
@@ -131,9 +131,9 @@ def test_what_rounding_can_turn_is_not_decided(coupling: float, normalization: s
     weight[-1] = coupling
 
     def solve(order: torch.Tensor) -> dgn.Directions:
-        whole = torch.cat([order[twins] + 2 * half * copy for copy in range(copies)], dim=1)
+        batched = torch.cat([order[twins] + 2 * half * copy for copy in range(copies)], dim=1)
         return dgn.directions(
-            whole, 2 * half * copies, 3, edge_weight=weight.repeat(copies), normalization=normalization
+            batched, 2 * half * copies, 3, edge_weight=weight.repeat(copies), normalization=normalization
         )
 
     first = solve(torch.arange(2 * half))

@@ -43,12 +43,12 @@ def assert_same(ours: Directions, theirs: Directions) -> None:
 def test_an_update_equals_a_cold_solve_and_takes_fewer_steps(normalization: str | None, steps: Mock) -> None:
     edges, n = collaboration(5000, 25000)
     before = dgn.directions(edges, n, 4, normalization)
-    kept = torch.cat([edges[:, 5:], torch.tensor([[10, 20], [4000, 3000]])], dim=1)
+    changed = torch.cat([edges[:, 5:], torch.tensor([[10, 20], [4000, 3000]])], dim=1)
     steps.reset_mock()
-    cold = dgn.directions(kept, n, 4, normalization)
+    cold = dgn.directions(changed, n, 4, normalization)
     cold_steps = steps.call_count
     steps.reset_mock()
-    warm = before.update(kept, n, normalization)
+    warm = before.update(changed, n, normalization)
     assert steps.call_count < cold_steps
     assert_same(warm, cold)
 

@@ -174,8 +174,8 @@ THREADS = """
 import sys, torch, hashlib, dgn
 torch.set_num_threads(int(sys.argv[1]))
 edges, n = dgn.testing.collaboration(6000, 30000)
-found = dgn.directions(edges, n, k=6)
-print(hashlib.sha256(found.potential.numpy().tobytes() + found.gap.numpy().tobytes()).hexdigest())
+directions = dgn.directions(edges, n, k=6)
+print(hashlib.sha256(directions.potential.numpy().tobytes() + directions.gap.numpy().tobytes()).hexdigest())
 """
 
 
