@@ -1,4 +1,4 @@
-"""Numbers of rings against networkx and their laws."""
+"""Ring counts against networkx, and their laws."""
 
 from itertools import pairwise
 
@@ -61,7 +61,7 @@ def test_all_cycles_are_counted_once(name: str, induced: bool) -> None:
     np.testing.assert_array_equal(edges, expected[1])
 
 
-def test_columns_are_the_sizes_as_they_were_asked_for() -> None:
+def test_columns_are_in_the_order_of_sizes() -> None:
     assert ring_counts(NAPHTHALENE, [10, 6]).nodes.tolist() == [[0, 1 + (n in (4, 5))] for n in range(10)]
     assert ring_counts(NAPHTHALENE, [10, 6], induced=False).edges.sum(dim=0).tolist() == [10, 12]
 
@@ -128,7 +128,7 @@ def test_triangles_do_not_depend_on_directions_copies_self_loops_and_other_sizes
         assert torch.equal(counts.edges[:, [sizes.index(3)]], edges)
 
 
-def test_every_edge_of_the_simple_graph_is_found_again() -> None:
+def test_links_lead_to_the_undirected_edges() -> None:
     random = np.random.default_rng(0)
     edge_index = random.integers(0, 9, (2, 60))
     low, high, links = simple_graph(edge_index, 9)
@@ -139,5 +139,5 @@ def test_every_edge_of_the_simple_graph_is_found_again() -> None:
     np.testing.assert_array_equal(np.sort(edge_index[:, ~loop], axis=0), [low[links[~loop]], high[links[~loop]]])
 
 
-def test_the_simple_graph_of_nothing() -> None:
+def test_the_simple_graph_of_an_empty_graph() -> None:
     assert [len(part) for part in simple_graph(np.zeros((2, 0), dtype=np.int64), 0)] == [0, 0, 0]

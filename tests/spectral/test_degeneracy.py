@@ -171,7 +171,7 @@ def test_eigenvalues_that_differ_by_rounding_are_repeated(coupling: float, copie
         assert dgn.directions(batched, size * copies, 2, edge_weight=weight.repeat(copies)).repeated().all()
 
 
-def test_numbers_of_numpy_are_numbers_and_true_is_none() -> None:
+def test_k_may_be_a_numpy_integer_but_not_a_bool() -> None:
     path = torch.tensor([[0, 1], [1, 2]])
     assert dgn.directions(path, 3, np.int64(2)).potential.shape == (3, 2)
     with pytest.raises(ValueError, match="k: expected the number of directions, 1 or more, got True"):

@@ -207,7 +207,7 @@ def test_a_large_component_beside_small_ones_is_solved_alone(
 
 
 @pytest.mark.parametrize("graph", ["cycle 1000", "hypercube 10", "tree 1000 1"], indirect=True)
-def test_the_sparse_route_gives_the_same_bytes_twice(graph: Graph) -> None:
+def test_the_sparse_solver_is_bitwise_reproducible(graph: Graph) -> None:
     first, second = (dgn.directions(graph, k=3).potential.numpy().tobytes() for _ in range(2))
     assert first == second
 
@@ -241,7 +241,7 @@ def test_a_residual_that_is_too_large_is_refused(
         dgn.directions(build("path 400"))
 
 
-def test_a_component_that_falls_apart_is_refused_by_the_fallback(
+def test_a_nearly_disconnected_component_is_refused_by_the_fallback(
     build: Callable[[str], Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dgn.spectral.solvers.shift_invert.RESTARTS", 0)

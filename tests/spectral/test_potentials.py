@@ -1,4 +1,4 @@
-"""Directions are eigenvectors of each component, orthonormal, reproducible and blind to numbering."""
+"""Directions are eigenvectors of each component, orthonormal, reproducible and independent of the numbering."""
 
 from collections.abc import Callable
 from dataclasses import astuple
@@ -134,7 +134,7 @@ def test_without_edges_every_node_is_a_component_of_zeros(
 
 @every_normalization
 @every_graph
-def test_the_same_input_gives_the_same_bytes(graph: Graph, normalization: str | None) -> None:
+def test_directions_are_bitwise_reproducible(graph: Graph, normalization: str | None) -> None:
     first, second = (
         dgn.directions(graph.edge_index.clone(), graph.num_nodes, 3, normalization=normalization) for _ in range(2)
     )
@@ -152,7 +152,7 @@ def test_order_direction_and_repetition_of_edges_change_nothing(graph: Graph) ->
 
 
 @every_normalization
-def test_graphs_side_by_side_give_what_each_gives_alone(
+def test_directions_are_batch_independent(
     build: Callable[[str], Graph], normalization: str | None
 ) -> None:
     names = ["cycle 6", "nodes 1", "tree 20 1", "cycle 6", "connected 12 2", "path 350", "complete 5", "tree 20 3"]
@@ -259,7 +259,7 @@ def test_integer_weights_are_parallel_edges(build: Callable[[str], Graph]) -> No
     assert_same(dgn.directions(parallel, 10, 3), dgn.directions(graph, k=3, edge_weight=weight.float()))
 
 
-def test_an_edge_of_weight_zero_parts_components(build: Callable[[str], Graph]) -> None:
+def test_an_edge_of_weight_zero_does_not_connect(build: Callable[[str], Graph]) -> None:
     d = dgn.directions(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, edge_weight=torch.tensor([1.0, 0.0, 1.0]))
     assert_same(d, dgn.directions(build("path 2 + path 2")))
 
@@ -297,7 +297,7 @@ def test_weights_of_packed_graphs_are_used() -> None:
     assert torch.equal(dgn.directions(packed, k=2).potential, expected.potential)
 
 
-def test_an_attribute_of_ones_own_may_be_called_edges() -> None:
+def test_a_data_attribute_may_be_called_edges() -> None:
     from torch_geometric.data import Data
 
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])

@@ -35,7 +35,7 @@ def solve_laplacian(
 
     Laws:
         - :math:`L x = b`, and x adds up to 0 on each component, which makes it unique;
-        - linear in b to the tolerance; the same input gives the same bytes.
+        - linear in b to the tolerance; bitwise reproducible.
 
     Edge cases: b must add up to 0 on each component, else there is no solution; a
     remainder of the size of float32 rounding is subtracted. A node without edges gets 0.

@@ -1,4 +1,4 @@
-"""The approximate Cholesky factor: exact on trees, close elsewhere, reproducible, blind to threads."""
+"""The approximate Cholesky factor: exact on trees, close elsewhere, bitwise reproducible for any number of threads."""
 
 from collections.abc import Callable
 
@@ -90,7 +90,7 @@ def test_solving_applies_the_inverse_to_each_column(columns: int, build: Build) 
     assert not wide[:, -3:].any()
 
 
-def test_the_same_bytes_on_every_run_and_for_any_number_of_threads(build: Build) -> None:
+def test_bitwise_reproducible_for_any_number_of_threads(build: Build) -> None:
     matrix = weighted(build("connected 300 2"))
     right = np.random.default_rng(0).standard_normal((300, 13))
     before, solutions = torch.get_num_threads(), []

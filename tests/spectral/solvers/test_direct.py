@@ -84,7 +84,7 @@ MIXED = " + ".join(
 )
 
 
-def test_the_same_bits_for_any_number_of_threads(build) -> None:
+def test_bitwise_identical_for_any_number_of_threads(build) -> None:
     graph = build(MIXED)
     before = torch.get_num_threads()
     results = []
@@ -100,7 +100,7 @@ def test_the_same_bits_for_any_number_of_threads(build) -> None:
 
 
 @pytest.mark.parametrize("normalization", [None, "rw"])
-def test_the_same_bits_alone_and_among_others(normalization, build) -> None:
+def test_bitwise_identical_alone_and_in_a_batch(normalization, build) -> None:
     graph = build(MIXED)
     together = dgn.directions(graph, k=4, normalization=normalization)
     for member in (0, 1, 2, 17, 99, 100, 101, 102, 114):
@@ -114,7 +114,7 @@ def test_the_same_bits_alone_and_among_others(normalization, build) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_list_of_edges_means_the_same_as_its_matrix(seed, monkeypatch) -> None:
+def test_edge_lists_agree_with_their_matrix(seed, monkeypatch) -> None:
     draw = torch.Generator().manual_seed(seed)
     edges = torch.randint(0, 200, (2, 230), generator=draw)  # one direction, self-loops, parallel edges, any order
     edges[:, 100:130] = edges[:, :30].flip(0)
@@ -151,7 +151,7 @@ def test_no_edges_give_zeros(nodes) -> None:
     assert result.eigenvalues.isnan().all()
 
 
-def test_weights_that_let_a_component_fall_apart_are_refused() -> None:
+def test_a_nearly_disconnected_component_is_refused() -> None:
     weight = torch.ones(9, dtype=torch.float64)
     weight[4] = 1e-30
     edges = torch.arange(10).unfold(0, 2, 1).t()

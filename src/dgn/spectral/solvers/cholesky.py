@@ -82,7 +82,7 @@ def approximate_cholesky(adjacency: csr_array, seed: int = 0) -> Factor:
     neighbours are near each other in memory (:func:`near_numbering`).
 
     Laws:
-        - the same matrix and seed give the same bytes;
+        - bitwise reproducible for the same matrix and seed;
         - on a forest the factor is exact;
         - :math:`F \Delta F^\top` is symmetric positive semidefinite, and its kernel holds the vectors that are
           constant on each component, to float32.
