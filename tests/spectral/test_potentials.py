@@ -152,9 +152,7 @@ def test_order_direction_and_repetition_of_edges_change_nothing(graph: Graph) ->
 
 
 @every_normalization
-def test_directions_are_batch_independent(
-    build: Callable[[str], Graph], normalization: str | None
-) -> None:
+def test_directions_are_batch_independent(build: Callable[[str], Graph], normalization: str | None) -> None:
     names = ["cycle 6", "nodes 1", "tree 20 1", "cycle 6", "connected 12 2", "path 350", "complete 5", "tree 20 3"]
     together = dgn.directions(build(" + ".join(names)), k=3, normalization=normalization)
     alone = [dgn.directions(build(name), k=3, normalization=normalization) for name in names]
