@@ -71,8 +71,8 @@ def test_packed_graphs_are_taken_side_by_side() -> None:
 def test_kinds_are_those_of_the_training_graphs() -> None:
     found = with_structure(make(), rings=(3, 5))
     assert found.structure is not None
-    assert found.structure.kinds is not None
-    rows = found.structure.kinds.attributes
+    assert found.structure.edge_types is not None
+    rows = found.structure.edge_types.attributes
     assert sorted(rows.tolist()) == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
     kind, given = found.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"]
     assert torch.equal(rows[kind][:, 0], given)  # edges of the clique too, whose triangles nobody had seen
@@ -85,7 +85,7 @@ def test_the_scale_is_that_of_the_training_graphs() -> None:
     values = found.graphs.nodes["structure"][:8]
     torch.testing.assert_close((values * found.structure.scale + found.structure.offset).mean(dim=0), torch.zeros(4))
     assert found.graphs.edges["edge_attr"] is not None
-    assert found.structure.kinds is None
+    assert found.structure.edge_types is None
 
 
 def test_edges_with_numbers_get_more_of_them_and_edges_without_features_get_kinds() -> None:
@@ -94,11 +94,11 @@ def test_edges_with_numbers_get_more_of_them_and_edges_without_features_get_kind
     found = with_structure(replace(benchmark, graphs=numbers), rings=(3, 5))
     assert found.graphs.edges["edge_attr"].shape == (numbers.num_edges, 3)
     assert found.structure is not None
-    assert found.structure.kinds is None
+    assert found.structure.edge_types is None
     bare = with_structure(replace(benchmark, graphs=replace(numbers, edges={})), rings=(3, 5))
     assert bare.structure is not None
-    assert bare.structure.kinds is not None
-    assert bare.structure.kinds.attributes.tolist() == [[0, 1], [0, 0]]
+    assert bare.structure.edge_types is not None
+    assert bare.structure.edge_types.attributes.tolist() == [[0, 1], [0, 0]]
 
 
 def test_nothing_is_added_unless_asked_for_and_nothing_twice() -> None:
@@ -117,9 +117,9 @@ def test_few_kinds_suffice_for_molecules(name: str, file: Path, kinds: int, chan
     before = load_benchmark(name, file)
     after = with_structure(before, rings=sizes)
     assert after.structure is not None
-    assert after.structure.kinds is not None
-    assert len(after.structure.kinds) == kinds
-    rows = after.structure.kinds.attributes[after.graphs.edges["edge_attr"]]
+    assert after.structure.edge_types is not None
+    assert len(after.structure.edge_types) == kinds
+    rows = after.structure.edge_types.attributes[after.graphs.edges["edge_attr"]]
     given = before.graphs.edges["edge_attr"].reshape(len(rows), -1)
     wanted = torch.cat([given, ring_counts(before.graphs.graph, sizes).edges], dim=1)
     assert int((rows != wanted).any(dim=1).sum()) <= changed

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.fields import gradient
-from dgn.kernels.numba.threads import for_chunks, kernels_alone
+from dgn.kernels.numba.threads import for_chunks, single_threaded_torch
 from dgn.spectral.laplacians import Normalization
 from dgn.spectral.potentials import directions_of_many
 
@@ -113,7 +113,7 @@ def by_chunks(make: Callable[[PackedGraphs], Made], graphs: PackedGraphs) -> lis
         for number in range(begin, end):
             made[number] = make(take(graphs, *chunks[number]))
 
-    with kernels_alone() if len(chunks) > 1 else nullcontext():
+    with single_threaded_torch() if len(chunks) > 1 else nullcontext():
         for_chunks(work, len(chunks), 1)
     return [made[number] for number in range(len(chunks))]
 

@@ -34,7 +34,7 @@ def with_structure(
 
     >>> from dgn.data.benchmark import load_benchmark
     >>> digits = with_structure(load_benchmark("digits"), random_walk=2, rings=(3,))
-    >>> digits.graphs.nodes["structure"].shape, digits.structure.kinds.attributes.tolist()
+    >>> digits.graphs.nodes["structure"].shape, digits.structure.edge_types.attributes.tolist()
     (torch.Size([115008, 3]), [[0]])
     """
     if not random_walk and not rings:
@@ -68,8 +68,8 @@ def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     graphs, given = graphs.with_values(nodes={"structure": values}), graphs.edges.get("edge_attr")
     if counts is None:
         return graphs
-    if structure.kinds is not None:
-        return graphs.with_values(edges={"edge_attr": structure.kinds.number(edge_attributes(given, counts))})
+    if structure.edge_types is not None:
+        return graphs.with_values(edges={"edge_attr": structure.edge_types.assign(edge_attributes(given, counts))})
     return with_edge_numbers(graphs, counts)
 
 
@@ -124,7 +124,7 @@ def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple
         return with_edge_numbers(graphs, counts), None
     attributes = edge_attributes(given, counts)
     kinds = EdgeTypes.find(attributes[training], benchmark.edge_sizes or ())
-    return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds
+    return graphs.with_values(edges={"edge_attr": kinds.assign(attributes)}), kinds
 
 
 def with_edge_numbers(graphs: PackedGraphs, numbers: Tensor) -> PackedGraphs:
