@@ -71,7 +71,11 @@ class Graph:
     edge_index: Tensor
     num_nodes: int
     batch: Tensor | None = None
-    parts: GraphParts = field(default_factory=GraphParts)
+    parts: GraphParts = None  # type: ignore[assignment]  # set below: torch.compile traces no default factory
+
+    def __post_init__(self) -> None:
+        if self.parts is None:
+            object.__setattr__(self, "parts", GraphParts())
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """What another module derives from the graph, computed on first use; ``key`` is of a type of its own."""
