@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from dgn.data.benchmark import TASKS, load_benchmark, with_directions, with_fraction
 from dgn.data.datasets import downloads
-from dgn.data.datasets.paths import find_source, make_once
+from dgn.data.datasets.paths import cached_graphs, find_source
 from dgn.data.packed import PackedGraphs
 from dgn.training.objectives import make_objective
 
@@ -37,7 +37,7 @@ def test_a_path_is_a_file_or_its_folder_or_a_folder_of_folders(tmp_path: Path) -
     file = write_zinc(tmp_path / "zinc12k")
     found = [load_benchmark("zinc", path=path) for path in (file, file.parent, tmp_path)]
     assert len({benchmark.graphs.checksum() for benchmark in found}) == 1
-    assert (found[0].node_sizes, found[0].edge_sizes, found[0].targets) == ((28,), (4,), 1)
+    assert (found[0].node_categories, found[0].edge_categories, found[0].num_targets) == ((28,), (4,), 1)
     assert found[0].note == "official validation and test molecules and labels, resampled training molecules"
 
 
@@ -173,13 +173,13 @@ def test_datasets_of_pyg_are_packed(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_a_damaged_copy_is_made_again(tmp_path: Path) -> None:
     file, graphs = tmp_path / "one.safetensors", PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)])
-    make_once(file, "a", lambda: graphs)
+    cached_graphs(file, "a", lambda: graphs)
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.warns(UserWarning, match="made again"):
-        make_once(file, "a", lambda: graphs)
+        cached_graphs(file, "a", lambda: graphs)
     assert PackedGraphs.load(file).checksum() == graphs.checksum()
-    other = make_once(file, "b", lambda: graphs.with_values(nodes={"x": torch.zeros(2)}))
+    other = cached_graphs(file, "b", lambda: graphs.with_values(nodes={"x": torch.zeros(2)}))
     assert "x" in other.nodes
 
 

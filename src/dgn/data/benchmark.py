@@ -10,7 +10,7 @@ from dgn.data.datasets.moleculenet import NOTE as MOLECULENET
 from dgn.data.datasets.moleculenet import load_moleculenet
 from dgn.data.datasets.molpcba import LABELS, SMILES, load_molpcba
 from dgn.data.datasets.molpcba import NOTE as MOLPCBA
-from dgn.data.datasets.paths import default_root, describe_files, find_source, make_once, read_source
+from dgn.data.datasets.paths import cache_root, cached_graphs, describe_files, find_source, read_source
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.encodings import Structure
@@ -29,16 +29,16 @@ class Benchmark:
     the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
     field is given, by coordinates or otherwise, and no eigenvectors are needed. ``note`` says what was read, where it
     is not the official data. ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the
-    structural numbers that nodes and edges have (:func:`dgn.data.precompute.encodings.with_structure`).
+    structural numbers that nodes and edges have (:func:`dgn.data.precompute.encodings.with_encodings`).
     """
 
     name: str
     graphs: PackedGraphs
     objective: str
     metric: str
-    targets: int
-    node_sizes: tuple[int, ...] | None
-    edge_sizes: tuple[int, ...] | None
+    num_targets: int
+    node_categories: tuple[int, ...] | None
+    edge_categories: tuple[int, ...] | None
     coordinates: bool = False
     note: str = ""
     fraction: float = 1.0
@@ -51,9 +51,9 @@ class Task:
 
     objective: str
     metric: str
-    targets: int
-    node_sizes: tuple[int, ...] | None
-    edge_sizes: tuple[int, ...] | None
+    num_targets: int
+    node_categories: tuple[int, ...] | None
+    edge_categories: tuple[int, ...] | None
     coordinates: bool
     files: tuple[str, ...]
 
@@ -111,15 +111,15 @@ def load_benchmark(
     all tensors are on the CPU.
 
     >>> digits = load_benchmark("digits")
-    >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
+    >>> digits.objective, digits.num_targets, digits.graphs.nodes["x"].shape
     ('classification', 10, torch.Size([115008, 1]))
     """
     if name == "own":
-        from dgn.data.datasets.own import load_packed_benchmark
+        from dgn.data.datasets.from_graphs import load_packed_benchmark
 
         return load_packed_benchmark(path)
     check_option("benchmark", name, tuple(TASKS))
-    task, root = TASKS[name], Path(root) if root is not None else default_root()
+    task, root = TASKS[name], Path(root) if root is not None else cache_root()
     found = None if path is None else find_source(Path(path), task.files)
     if path is not None and found is None and name not in MADE_HERE:
         raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
@@ -132,9 +132,9 @@ def load_benchmark(
         graphs,
         task.objective,
         task.metric,
-        task.targets,
-        task.node_sizes,
-        task.edge_sizes,
+        task.num_targets,
+        task.node_categories,
+        task.edge_categories,
         task.coordinates,
         note,
     )
@@ -159,7 +159,7 @@ def with_directions(
     """
     if benchmark.coordinates:
         return benchmark
-    cache = (Path(root) if root is not None else default_root()) / "directions"
+    cache = (Path(root) if root is not None else cache_root()) / "directions"
     return replace(benchmark, graphs=add_directions(benchmark.graphs, k, normalization, cache=cache, progress=progress))
 
 
@@ -201,14 +201,14 @@ def _load(name: str, found: Path | None, root: Path, device: torch.device | str,
     if name == "pattern":
         from dgn.data.datasets.pattern import SOURCE, generate_pattern
 
-        return make_once(kept, SOURCE, lambda: generate_pattern(progress=progress))
+        return cached_graphs(kept, SOURCE, lambda: generate_pattern(progress=progress))
     if name in ("molhiv", "molpcba"):
         from dgn.data.datasets.ogb import load_ogb
 
         return load_ogb(name, found, root)
     from dgn.data.datasets.downloads import SOURCES, download
 
-    return make_once(kept, SOURCES[name], lambda: download(name, root))
+    return cached_graphs(kept, SOURCES[name], lambda: download(name, root))
 
 
 def _load_superpixels(file: Path, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
@@ -216,7 +216,7 @@ def _load_superpixels(file: Path, root: Path, device: torch.device | str, progre
 
     # Under a name of its own: it must not stand for the official graphs.
     kept, source = root / "cifar10-superpixels.safetensors", f"superpixels 1 of {describe_files([file])}"
-    return make_once(kept, source, lambda: read_source(file, lambda path: load_superpixels(path, device, progress)))
+    return cached_graphs(kept, source, lambda: read_source(file, lambda path: load_superpixels(path, device, progress)))
 
 
 def _check(benchmark: Benchmark) -> None:
@@ -224,7 +224,7 @@ def _check(benchmark: Benchmark) -> None:
     graphs = benchmark.graphs
     targets = graphs.nodes if benchmark.objective.startswith("node") else graphs.graphs
     needed = [("x", graphs.nodes), ("y", targets), ("split", graphs.graphs)]
-    needed += [] if benchmark.edge_sizes is None else [("edge_attr", graphs.edges)]
+    needed += [] if benchmark.edge_categories is None else [("edge_attr", graphs.edges)]
     lacking = [name for name, table in needed if name not in table]
     if lacking:
         raise ValueError(f"{benchmark.name}: expected values called {', '.join(lacking)}, got {graphs}; pack them too")
@@ -234,8 +234,8 @@ def _check(benchmark: Benchmark) -> None:
             "of your own see dgn.data.benchmark_from_graphs"
         )
     for name, sizes, table in (
-        ("x", benchmark.node_sizes, graphs.nodes),
-        ("edge_attr", benchmark.edge_sizes, graphs.edges),
+        ("x", benchmark.node_categories, graphs.nodes),
+        ("edge_attr", benchmark.edge_categories, graphs.edges),
     ):
         if sizes is None or not len(table[name]):
             continue

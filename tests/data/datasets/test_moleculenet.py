@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "moleculenet"
 def write_table(folder: Path, name: str = "tox21") -> Path:
     """Ten molecules: eight with one scaffold, and two others."""
     pytest.importorskip("rdkit")
-    tasks = [f"task {number}" for number in range(TASKS[name].targets)]
+    tasks = [f"task {number}" for number in range(TASKS[name].num_targets)]
     smiles = [*(f"{'C' * n}c1ccccc1" for n in range(1, 9)), "C1CC1C", "CCO"]
     rows = [[*(str((row + task) % 2) if row != task else "" for task in range(len(tasks)))] for row in range(10)]
     lines = [",".join([*tasks, "mol_id", "smiles"])]
@@ -44,7 +44,7 @@ def test_a_table_becomes_graphs_with_missing_labels_and_a_scaffold_split(tmp_pat
 def test_it_is_read_once_and_also_from_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, root = write_table(tmp_path), tmp_path / "root"
     first = load(tmp_path, root)
-    assert (first.targets, first.metric, first.note[:11]) == (12, "roc-auc", "MoleculeNet")
+    assert (first.num_targets, first.metric, first.note[:11]) == (12, "roc-auc", "MoleculeNet")
     monkeypatch.setattr("dgn.data.datasets.moleculenet.pack_smiles", None)  # no RDKit from here on
     assert load(tmp_path, root).graphs.checksum() == first.graphs.checksum()
     file.unlink()

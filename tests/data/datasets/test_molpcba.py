@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from dgn.data.datasets import molpcba
 from dgn.data.benchmark import load_benchmark
+from dgn.data.datasets import molpcba
 from dgn.data.datasets.molpcba import LABELS, NOTE, SMILES, featurize, read_lines, read_molpcba
 from dgn.data.datasets.smiles import pack_smiles
 
@@ -64,7 +64,7 @@ def test_it_is_found_in_its_folder_or_the_one_above_and_read_once(
 ) -> None:
     root = tmp_path / "root"
     first = load_benchmark("molpcba", path=folder, root=root)
-    assert (first.note, first.targets, first.metric) == (NOTE, 128, "average-precision")
+    assert (first.note, first.num_targets, first.metric) == (NOTE, 128, "average-precision")
     monkeypatch.setattr(molpcba, "pack_smiles", None)  # no RDKit from here on
     for path in (folder, folder.parent, folder / SMILES, folder / LABELS):
         again = load_benchmark("molpcba", path=path, root=root)
@@ -91,7 +91,7 @@ def test_processes_that_cannot_be_started_are_told_of_with_the_remedy(monkeypatc
         raise BrokenProcessPool("terminated abruptly")
 
     monkeypatch.setattr(molpcba, "CHUNK", 2)
-    monkeypatch.setattr(molpcba, "ahead", break_down)
+    monkeypatch.setattr(molpcba, "prefetch", break_down)
     with pytest.raises(RuntimeError, match=r"processes: expected .* protect the main part of a script by __name__"):
         featurize(MOLECULES, workers=2)
 

@@ -8,7 +8,7 @@ import torch
 
 from dgn.data import PackedGraphs
 from dgn.data.benchmark import Benchmark, load_benchmark
-from dgn.data.precompute.encodings import structural_numbers, with_structure
+from dgn.data.precompute.encodings import structural_encodings, with_encodings
 from dgn.encodings import return_probabilities, ring_counts
 from dgn.testing import complete, cycle, path
 
@@ -28,35 +28,35 @@ def make(**changes: object) -> Benchmark:
 
 
 def test_nodes_get_all_numbers_side_by_side() -> None:
-    found = with_structure(make(), random_walk=3, rings=(3, 5)).graphs
+    found = with_encodings(make(), random_walk=3, rings=(3, 5)).graphs
     whole = found.graph
     assert torch.equal(found.nodes["structure"][:, :3], return_probabilities(whole, 3))
     assert torch.equal(found.nodes["structure"][:, 3:], ring_counts(whole, (3, 5)).nodes.float())
 
 
 def test_chunks_of_graphs_give_what_all_of_them_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = structural_numbers(make().graphs, 3, (3, 5))
+    whole = structural_encodings(make().graphs, 3, (3, 5))
     monkeypatch.setattr("dgn.data.precompute.chunks.cut", lambda _: [(0, 1), (1, 3), (3, 4)])
-    for one, other in zip(structural_numbers(make().graphs, 3, (3, 5)), whole, strict=True):
+    for one, other in zip(structural_encodings(make().graphs, 3, (3, 5)), whole, strict=True):
         assert torch.equal(one, other)
 
 
 def test_what_was_kept_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [(3, (3, 5)), (3, (3,)), (0, (3,)), (2, ())]
-    found = [structural_numbers(make().graphs, *each) for each in asked]
-    first = [structural_numbers(make().graphs, *each, tmp_path) for each in asked]
+    found = [structural_encodings(make().graphs, *each) for each in asked]
+    first = [structural_encodings(make().graphs, *each, tmp_path) for each in asked]
     assert len(list(tmp_path.iterdir())) == len(asked)
     monkeypatch.delattr("dgn.data.precompute.encodings._numbers_of")
     for each, *answers in zip(asked, found, first, strict=True):
-        for nodes, edges in (*answers, structural_numbers(make().graphs, *each, tmp_path)):
+        for nodes, edges in (*answers, structural_encodings(make().graphs, *each, tmp_path)):
             assert torch.equal(nodes, answers[0][0])
             assert edges is answers[0][1] is None or torch.equal(edges, answers[0][1])
     with pytest.raises(NameError):
-        structural_numbers(make().graphs, 4, (), tmp_path)
+        structural_encodings(make().graphs, 4, (), tmp_path)
 
 
 def test_no_graphs_have_no_numbers() -> None:
-    nodes, edges = structural_numbers(PackedGraphs.pack([]), 2, (3,))
+    nodes, edges = structural_encodings(PackedGraphs.pack([]), 2, (3,))
     assert nodes.shape == (0, 3)
     assert edges is not None
     assert edges.shape == (0, 1)
@@ -69,7 +69,7 @@ def test_packed_graphs_are_taken_side_by_side() -> None:
 
 
 def test_kinds_are_those_of_the_training_graphs() -> None:
-    found = with_structure(make(), rings=(3, 5))
+    found = with_encodings(make(), rings=(3, 5))
     assert found.structure is not None
     assert found.structure.kinds is not None
     rows = found.structure.kinds.attributes
@@ -80,7 +80,7 @@ def test_kinds_are_those_of_the_training_graphs() -> None:
 
 
 def test_the_scale_is_that_of_the_training_graphs() -> None:
-    found = with_structure(make(), random_walk=4)
+    found = with_encodings(make(), random_walk=4)
     assert found.structure is not None
     values = found.graphs.nodes["structure"][:8]
     torch.testing.assert_close((values * found.structure.scale + found.structure.offset).mean(dim=0), torch.zeros(4))
@@ -89,13 +89,13 @@ def test_the_scale_is_that_of_the_training_graphs() -> None:
 
 
 def test_edges_with_numbers_get_more_of_them_and_edges_without_features_get_kinds() -> None:
-    benchmark = make(edge_sizes=None)
+    benchmark = make(edge_categories=None)
     numbers = benchmark.graphs.with_values(edges={"edge_attr": torch.rand(benchmark.graphs.num_edges)})
-    found = with_structure(replace(benchmark, graphs=numbers), rings=(3, 5))
+    found = with_encodings(replace(benchmark, graphs=numbers), rings=(3, 5))
     assert found.graphs.edges["edge_attr"].shape == (numbers.num_edges, 3)
     assert found.structure is not None
     assert found.structure.kinds is None
-    bare = with_structure(replace(benchmark, graphs=replace(numbers, edges={})), rings=(3, 5))
+    bare = with_encodings(replace(benchmark, graphs=replace(numbers, edges={})), rings=(3, 5))
     assert bare.structure is not None
     assert bare.structure.kinds is not None
     assert bare.structure.kinds.attributes.tolist() == [[0, 1], [0, 0]]
@@ -103,9 +103,9 @@ def test_edges_with_numbers_get_more_of_them_and_edges_without_features_get_kind
 
 def test_nothing_is_added_unless_asked_for_and_nothing_twice() -> None:
     benchmark = make()
-    assert with_structure(benchmark) is benchmark
+    assert with_encodings(benchmark) is benchmark
     with pytest.raises(ValueError, match="small: expected graphs without structural numbers, got some with 2 steps"):
-        with_structure(with_structure(benchmark, random_walk=2), random_walk=2)
+        with_encodings(with_encodings(benchmark, random_walk=2), random_walk=2)
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_few_kinds_suffice_for_molecules(name: str, file: Path, kinds: int, chan
         pytest.skip(f"{file} is not at hand; it is not part of the repository")
     sizes = tuple(range(3, 9))
     before = load_benchmark(name, file)
-    after = with_structure(before, rings=sizes)
+    after = with_encodings(before, rings=sizes)
     assert after.structure is not None
     assert after.structure.kinds is not None
     assert len(after.structure.kinds) == kinds

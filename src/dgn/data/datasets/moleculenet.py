@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from dgn.data.datasets.paths import describe_files, make_once
+from dgn.data.datasets.paths import cached_graphs, describe_files
 from dgn.data.datasets.smiles import pack_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import scaffold, scaffold_split
@@ -24,7 +24,9 @@ def load_moleculenet(name: str, file: Path | None, root: Path, progress: bool = 
     kept = root / f"{name}.safetensors"
     file = file or root / f"{name}.csv.gz"
     if file.exists():
-        return make_once(kept, f"MoleculeNet 1 of {describe_files([file])}", lambda: read_moleculenet(file, progress))
+        return cached_graphs(
+            kept, f"MoleculeNet 1 of {describe_files([file])}", lambda: read_moleculenet(file, progress)
+        )
     if kept.exists():
         return PackedGraphs.load(kept)
     raise FileNotFoundError(

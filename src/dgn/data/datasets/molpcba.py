@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dgn.data.datasets.paths import check_complete, describe_files, make_once
+from dgn.data.datasets.paths import cached_graphs, check_complete, describe_files
 from dgn.data.datasets.smiles import pack_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.progress import progress_bar
@@ -45,7 +45,7 @@ def load_molpcba(file: Path, root: Path, progress: bool = False) -> PackedGraphs
             f"molpcba: expected {SMILES} and {LABELS} in {file.parent}, found no {missing[0]}; copy it there"
         )
     source = f"MolPCBA SMILES 1 of {describe_files(files)}"
-    return make_once(root / "molpcba.safetensors", source, lambda: read_molpcba(file.parent, progress))
+    return cached_graphs(root / "molpcba.safetensors", source, lambda: read_molpcba(file.parent, progress))
 
 
 def read_molpcba(folder: Path, progress: bool = False, workers: int | None = None) -> PackedGraphs:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dgn.data.datasets.paths import describe_files, make_once
+from dgn.data.datasets.paths import cached_graphs, describe_files
 from dgn.data.packed import PackedGraphs
 
 COLUMNS = {  # of the files in raw/; None: one column per task
@@ -43,7 +43,7 @@ def load_ogb(name: str, folder: Path | None, root: Path) -> PackedGraphs:
             f"unpack {PLACES[name]} there (so that {folder}/raw exists), or name another place (path=, or --data on "
             "the command line)"
         )
-    return make_once(kept, f"OGB raw 1 of {describe_files(files)}", lambda: read_ogb(folder))
+    return cached_graphs(kept, f"OGB raw 1 of {describe_files(files)}", lambda: read_ogb(folder))
 
 
 def raw_files(folder: Path) -> list[Path]:

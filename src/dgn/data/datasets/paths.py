@@ -11,7 +11,7 @@ from pathlib import Path
 from dgn.data.packed import PackedGraphs
 
 
-def default_root() -> Path:
+def cache_root() -> Path:
     """The folder of downloaded and generated data: ``$DGN_CACHE``, or ``~/.cache/dgn``."""
     return Path(os.environ.get("DGN_CACHE") or Path.home() / ".cache" / "dgn")
 
@@ -49,7 +49,7 @@ def check_complete(path: Path) -> None:
         raise ValueError(f"{path}: expected a complete file, got a damaged one ({damaged}); copy it again")
 
 
-def make_once(file: Path, source: str, make: Callable[[], PackedGraphs]) -> PackedGraphs:
+def cached_graphs(file: Path, source: str, make: Callable[[], PackedGraphs]) -> PackedGraphs:
     """Graphs from ``file`` if it was made from the same ``source``, otherwise made now and written there.
 
     A damaged file is made again, with a warning.

@@ -18,7 +18,7 @@ from dgn.graph.columns import as_columns
 KEPT = Kind("dgn structure 1", ("structure", "graph"))
 
 
-def with_structure(
+def with_encodings(
     benchmark: Benchmark,
     random_walk: int = 0,
     rings: Sequence[int] = (),
@@ -33,7 +33,7 @@ def with_structure(
     folder ``cache`` the numbers are kept and found again.
 
     >>> from dgn.data.benchmark import load_benchmark
-    >>> digits = with_structure(load_benchmark("digits"), random_walk=2, rings=(3,))
+    >>> digits = with_encodings(load_benchmark("digits"), random_walk=2, rings=(3,))
     >>> digits.graphs.nodes["structure"].shape, digits.structure.kinds.attributes.tolist()
     (torch.Size([115008, 3]), [[0]])
     """
@@ -45,7 +45,7 @@ def with_structure(
             f"{benchmark.structure.random_walk} steps and rings {list(benchmark.structure.rings)}; load them anew"
         )
     graphs, kinds, training = benchmark.graphs, None, benchmark.graphs.graphs["split"] == 0  # others decide nothing
-    structure, counts = structural_numbers(graphs, random_walk, rings, cache)
+    structure, counts = structural_encodings(graphs, random_walk, rings, cache)
     if counts is not None:
         graphs, kinds = _with_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
     seen = structure[training.repeat_interleave(graphs.node_pointer.diff())]
@@ -53,18 +53,18 @@ def with_structure(
     return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
 
 
-def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
+def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     """Other graphs with the structural numbers that those of a benchmark have, and edges of its nearest kinds.
 
-    Laws: what a graph gets does not depend on those beside it, and is what :func:`with_structure` gave it in training.
+    Laws: what a graph gets does not depend on those beside it, and is what :func:`with_encodings` gave it in training.
 
     >>> from dgn.data.benchmark import load_benchmark
     >>> digits = load_benchmark("digits")
-    >>> known, few = with_structure(digits, random_walk=2), digits.graphs.select(torch.arange(3))
-    >>> torch.equal(add_structure(few, known.structure).nodes["structure"], known.graphs.nodes["structure"][:192])
+    >>> known, few = with_encodings(digits, random_walk=2), digits.graphs.select(torch.arange(3))
+    >>> torch.equal(add_encodings(few, known.structure).nodes["structure"], known.graphs.nodes["structure"][:192])
     True
     """
-    values, counts = structural_numbers(graphs, structure.random_walk, structure.rings)
+    values, counts = structural_encodings(graphs, structure.random_walk, structure.rings)
     graphs, given = graphs.with_values(nodes={"structure": values}), graphs.edges.get("edge_attr")
     if counts is None:
         return graphs
@@ -73,7 +73,7 @@ def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     return with_edge_numbers(graphs, counts)
 
 
-def structural_numbers(
+def structural_encodings(
     graphs: PackedGraphs,
     random_walk: int,
     rings: Sequence[int],
@@ -120,10 +120,10 @@ def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
 def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, EdgeTypes | None]:
     """The graphs with edges of few kinds, or with counts behind their numbers."""
     graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
-    if given is not None and benchmark.edge_sizes is None:
+    if given is not None and benchmark.edge_categories is None:
         return with_edge_numbers(graphs, counts), None
     attributes = edge_attributes(given, counts)
-    kinds = EdgeTypes.find(attributes[training], benchmark.edge_sizes or ())
+    kinds = EdgeTypes.find(attributes[training], benchmark.edge_categories or ())
     return graphs.with_values(edges={"edge_attr": kinds.number(attributes)}), kinds
 
 

@@ -37,7 +37,7 @@ def benchmark_from_graphs(
     >>> ends = torch.tensor([[0, 1], [1, 0]])
     >>> graphs = [Data(x=torch.rand(2, 3), edge_index=ends, y=float(i)) for i in range(10)]
     >>> mine = benchmark_from_graphs(graphs, "regression")
-    >>> mine.metric, mine.targets, mine.graphs.graphs["split"].bincount().tolist()
+    >>> mine.metric, mine.num_targets, mine.graphs.graphs["split"].bincount().tolist()
     ('mae', 1, [8, 1, 1])
     """
     check_option("objective", objective, tuple(METRICS))

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import dgn
 from dgn.data import PackedGraphs, benchmark_from_graphs
-from dgn.data.datasets.own import METRICS, load_packed_benchmark
+from dgn.data.datasets.from_graphs import METRICS, load_packed_benchmark
 from dgn.training.experiment import read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.objectives import OBJECTIVES, make_objective
@@ -25,10 +25,10 @@ def graphs(count=20, y=None, **values):
 
 def test_numbers_and_categories_are_told_apart():
     plain = benchmark_from_graphs(graphs(), "regression")
-    assert (plain.node_sizes, plain.edge_sizes, plain.targets, plain.metric) == (None, None, 1, "mae")
+    assert (plain.node_categories, plain.edge_categories, plain.num_targets, plain.metric) == (None, None, 1, "mae")
     x, bonds = torch.tensor([[0, 5], [1, 2], [0, 0]]), torch.tensor([0, 0, 2, 2])
     coded = benchmark_from_graphs(graphs(x=x, edge_attr=bonds, y=lambda _: torch.rand(1, 3)), "regression")
-    assert (coded.node_sizes, coded.edge_sizes, coded.targets) == ((2, 6), (3,), 3)
+    assert (coded.node_categories, coded.edge_categories, coded.num_targets) == ((2, 6), (3,), 3)
 
 
 def test_single_numbers_are_columns():
@@ -50,7 +50,7 @@ def test_single_numbers_are_columns():
 )
 def test_targets_say_how_many_outputs_there_are(objective, y, targets, metric):
     found = benchmark_from_graphs(graphs(y=y), objective)
-    assert (found.targets, found.metric, found.objective) == (targets, metric, objective)
+    assert (found.num_targets, found.metric, found.objective) == (targets, metric, objective)
 
 
 def test_a_split_is_drawn_once_unless_it_is_given():
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused(made, objective, message):
 def test_a_saved_file_is_trained_on(tmp_path):
     file = tmp_path / "mine.safetensors"
     benchmark_from_graphs(graphs(), "regression").graphs.save(file)
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"]}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"]}
     told = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
     experiment = read_experiment({**told, "training": {"metric": "mae", "epochs": 2}})
     (result,) = train(experiment, load_graphs(experiment), seeds=[1], device="cpu")
@@ -111,7 +111,7 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
     if saved:
         data["path"] = str(tmp_path / "mine.safetensors")
         benchmark.graphs.save(data["path"])
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1-signed"]}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1-signed"]}
     experiment = read_experiment({"name": "mine", "data": data, "network": network})
     found = load_graphs(experiment) if saved else benchmark
     assert torch.equal(found.graphs.edges["field"], field.repeat(20, 1))
@@ -134,7 +134,7 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
     ],
 )
 def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
     told = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
     made = benchmark_from_graphs(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
     with pytest.raises(ValueError, match=message):
@@ -149,7 +149,7 @@ def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
     ],
 )
 def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expected):
-    network = {"hidden": 8, "layers": 1, "aggregators": ["mean"], "readout": readout}
+    network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean"], "readout": readout}
     experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
     with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
         train(experiment, benchmark_from_graphs(graphs(y=y), objective), seeds=[1], device="cpu")
@@ -165,7 +165,7 @@ def test_files_that_tell_too_little_are_refused(tmp_path):
         load_packed_benchmark(tmp_path / "bare.safetensors")
     (tmp_path / "mine.pt").touch()
     for place, found in (("mine.pt", ".pt"), (".", "a folder")):
-        with pytest.raises(ValueError, match=rf"expected a file of packed graphs, .*, got {found}; dgn.data.own_bench"):
+        with pytest.raises(ValueError, match=rf"expected a file of packed graphs, .*, got {found}; dgn.data.benchmark_from_graphs"):
             load_packed_benchmark(tmp_path / place)
 
 
@@ -175,4 +175,4 @@ def test_metrics_are_those_of_the_objectives():
 
 def test_truth_values_are_labels():
     benchmark = benchmark_from_graphs(graphs(y=lambda number: torch.tensor([number % 2 == 0])), objective="multi-label")
-    assert benchmark.targets == 1
+    assert benchmark.num_targets == 1
