@@ -1,4 +1,4 @@
-"""Graphs of one's own: what is read off them, and what is refused."""
+"""A benchmark from arbitrary graphs: what is inferred from them, and what is refused."""
 
 import pytest
 import torch
@@ -13,17 +13,17 @@ from dgn.training.objectives import OBJECTIVES, make_objective
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 
-ENDS = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+EDGE_INDEX = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
 
 def graphs(count=20, y=None, **values):
-    draw = torch.Generator().manual_seed(0)
-    made = {"x": torch.rand(3, 4, generator=draw), **values}
-    target = (lambda _: torch.rand(1, generator=draw)) if y is None else y
-    return [Data(edge_index=ENDS, y=target(number), **made) for number in range(count)]
+    generator = torch.Generator().manual_seed(0)
+    tensors = {"x": torch.rand(3, 4, generator=generator), **values}
+    target = (lambda _: torch.rand(1, generator=generator)) if y is None else y
+    return [Data(edge_index=EDGE_INDEX, y=target(index), **tensors) for index in range(count)]
 
 
-def test_numbers_and_categories_are_told_apart():
+def test_floats_are_continuous_and_integers_are_categories():
     plain = benchmark_from_graphs(graphs(), "regression")
     assert (plain.node_categories, plain.edge_categories, plain.num_targets, plain.metric) == (None, None, 1, "mae")
     x, bonds = torch.tensor([[0, 5], [1, 2], [0, 0]]), torch.tensor([0, 0, 2, 2])
@@ -31,54 +31,58 @@ def test_numbers_and_categories_are_told_apart():
     assert (coded.node_categories, coded.edge_categories, coded.num_targets) == ((2, 6), (3,), 3)
 
 
-def test_single_numbers_are_columns():
-    made = benchmark_from_graphs(
+def test_one_dimensional_features_become_columns():
+    packed = benchmark_from_graphs(
         graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression"
     ).graphs
-    assert {tuple(values.shape[1:]) for values in (made.nodes["x"], *made.edges.values())} == {(1,)}
-    assert set(made.edges) == {"edge_attr", "field"}
+    assert {tuple(values.shape[1:]) for values in (packed.nodes["x"], *packed.edges.values())} == {(1,)}
+    assert set(packed.edges) == {"edge_attr", "field"}
 
 
 @pytest.mark.parametrize(
-    ("objective", "y", "targets", "metric"),
+    ("objective", "y", "num_targets", "metric"),
     [
-        ("classification", lambda number: number % 3, 3, "accuracy"),
+        ("classification", lambda index: index % 3, 3, "accuracy"),
         ("node-classification", lambda _: torch.tensor([0, 3, 1]), 4, "balanced-accuracy"),
-        ("multi-label", lambda number: torch.tensor([[1.0, torch.nan, number % 2]]), 3, "roc-auc"),
-        ("classification", lambda _: -1, 1, "accuracy"),  # nobody knows any
+        ("multi-label", lambda index: torch.tensor([[1.0, torch.nan, index % 2]]), 3, "roc-auc"),
+        ("classification", lambda _: -1, 1, "accuracy"),  # all missing
     ],
 )
-def test_targets_say_how_many_outputs_there_are(objective, y, targets, metric):
-    found = benchmark_from_graphs(graphs(y=y), objective)
-    assert (found.num_targets, found.metric, found.objective) == (targets, metric, objective)
+def test_the_number_of_outputs_is_inferred_from_the_targets(objective, y, num_targets, metric):
+    benchmark = benchmark_from_graphs(graphs(y=y), objective)
+    assert (benchmark.num_targets, benchmark.metric, benchmark.objective) == (num_targets, metric, objective)
 
 
-def test_a_split_is_drawn_once_unless_it_is_given():
+def test_a_random_split_is_reproducible_and_a_given_split_is_used():
     drawn, again = (benchmark_from_graphs(graphs(), "regression").graphs.graphs["split"] for _ in range(2))
     assert torch.equal(drawn, again)
     assert drawn.bincount().tolist() == [16, 2, 2]
-    given = torch.tensor([2, 1] + [0] * 18)
-    packed = PackedGraphs.from_data(graphs()).with_values(graphs={"split": given})
-    assert torch.equal(benchmark_from_graphs(packed, "regression").graphs.graphs["split"], given)
+    split = torch.tensor([2, 1] + [0] * 18)
+    packed = PackedGraphs.from_data(graphs()).with_values(graphs={"split": split})
+    assert torch.equal(benchmark_from_graphs(packed, "regression").graphs.graphs["split"], split)
 
 
 @pytest.mark.parametrize(
-    ("made", "objective", "message"),
+    ("changes", "objective", "message"),
     [
-        ({}, "classification", r"y: expected whole numbers for classification, got 0\.\d+; for numbers choose"),
-        ({"y": lambda number: number}, "multi-label", r"y: expected 0, 1 or NaN for multi-label, got 19"),
-        ({}, "node-classification", r"y: expected values of nodes, got PackedGraphs"),
+        ({}, "classification", r"y: expected integer labels for classification, got 0\.\d+; for continuous"),
+        ({"y": lambda index: index}, "multi-label", r"y: expected 0, 1 or NaN for multi-label, got 19"),
+        ({}, "node-classification", r"y: expected a tensor with one row per node, got PackedGraphs"),
         (
             {"x": torch.tensor([-1, 0, 1])},
             "regression",
-            r"x: expected categories from 0, got -1; give numbers as float",
+            r"x: expected categories from 0, got -1; give continuous features as float",
         ),
         (
-            {"y": lambda number: torch.eye(3)[[number % 3]]},
+            {"y": lambda index: torch.eye(3)[[index % 3]]},
             "classification",
-            r"y: expected one class for each row for classification, got shape \[20, 3\]; give the number of the class",
+            r"y: expected one class index per row for classification, got shape \[20, 3\]; give y.argmax",
         ),
-        ({"field": torch.full((4, 1), torch.nan)}, "regression", r"field: expected numbers, got NaN or infinity; fill"),
+        (
+            {"field": torch.full((4, 1), torch.nan)},
+            "regression",
+            r"field: expected finite numbers, got NaN or infinity; impute",
+        ),
         (
             {"split": torch.tensor([[0]])},
             "regression",
@@ -88,24 +92,24 @@ def test_a_split_is_drawn_once_unless_it_is_given():
         ({}, "regresion", r"objective: expected one of .* did you mean 'regression'"),
     ],
 )
-def test_what_does_not_fit_is_refused(made, objective, message):
+def test_invalid_features_targets_and_splits_are_refused(changes, objective, message):
     with pytest.raises(ValueError, match=message):
-        benchmark_from_graphs(graphs(**made), objective)
+        benchmark_from_graphs(graphs(**changes), objective)
 
 
 def test_a_saved_file_is_trained_on(tmp_path):
     file = tmp_path / "mine.safetensors"
     benchmark_from_graphs(graphs(), "regression").graphs.save(file)
     network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"]}
-    told = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
-    experiment = read_experiment({**told, "training": {"metric": "mae", "epochs": 2}})
+    config = {"name": "mine", "data": {"dataset": "own", "path": str(file)}, "network": network}
+    experiment = read_experiment({**config, "training": {"metric": "mae", "epochs": 2}})
     (result,) = train(experiment, load_graphs(experiment), seeds=[1], device="cpu")
     assert set(result.metrics) == {"train", "val", "test"}
     assert result.history[-1]["mae"] > 0
 
 
 @pytest.mark.parametrize("saved", [False, True], ids=["in memory", "from a file"])
-def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
+def test_the_field_of_the_graphs_is_what_is_trained_on(saved, tmp_path):
     field = torch.tensor([[2.0], [0.0], [-1.0], [0.5]])
     benchmark, data = benchmark_from_graphs(graphs(field=field), "regression"), {"dataset": "own"}
     if saved:
@@ -113,10 +117,10 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
         benchmark.graphs.save(data["path"])
     network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1-signed"]}
     experiment = read_experiment({"name": "mine", "data": data, "network": network})
-    found = load_graphs(experiment) if saved else benchmark
-    assert torch.equal(found.graphs.edges["field"], field.repeat(20, 1))
-    weights = prepare(experiment, found, torch.device("cpu")).store.weights
-    torch.testing.assert_close(weights.self, dgn.derivative(field.repeat(20, 1), found.graphs.graph).self_weight)
+    benchmark = load_graphs(experiment) if saved else benchmark
+    assert torch.equal(benchmark.graphs.edges["field"], field.repeat(20, 1))
+    weights = prepare(experiment, benchmark, torch.device("cpu")).store.weights
+    torch.testing.assert_close(weights.self, dgn.derivative(field.repeat(20, 1), benchmark.graphs.graph).self_weight)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
         ({"network": {"aggregators": ["dx2"]}}, r"field: expected at least 2 columns for aggregators dx2, got 1"),
         (
             {"network": {"readout": "directional"}},
-            r"potential: expected numbers of nodes .* got graphs with a field alone",
+            r"potential: expected .* got graphs with a field alone",
         ),
         (
             {"augmentation": {"resample": True}},
@@ -133,46 +137,46 @@ def test_a_field_of_its_own_is_what_is_trained_on(saved, tmp_path):
         ),
     ],
 )
-def test_what_a_field_of_its_own_cannot_do_is_refused(settings, message):
+def test_settings_that_need_more_than_a_field_are_refused(settings, message):
     network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
-    told = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
-    made = benchmark_from_graphs(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
+    config = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
+    benchmark = benchmark_from_graphs(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
     with pytest.raises(ValueError, match=message):
-        train(read_experiment(told), made, seeds=[1], device="cpu")
+        train(read_experiment(config), benchmark, seeds=[1], device="cpu")
 
 
 @pytest.mark.parametrize(
     ("objective", "y", "readout", "expected"),
     [
         ("node-classification", lambda _: torch.tensor([0, 1, 1]), "mean", "nodes for node-classification, got mean"),
-        ("classification", lambda number: number % 2, "nodes", "mean, sum .* for classification, got nodes"),
+        ("classification", lambda index: index % 2, "nodes", "mean, sum .* for classification, got nodes"),
     ],
 )
-def test_a_readout_of_what_has_no_targets_is_refused(objective, y, readout, expected):
+def test_a_readout_that_does_not_fit_the_targets_is_refused(objective, y, readout, expected):
     network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean"], "readout": readout}
     experiment = read_experiment({"name": "mine", "data": {"dataset": "own"}, "network": network})
     with pytest.raises(ValueError, match=f"network.readout: expected {expected}"):
         train(experiment, benchmark_from_graphs(graphs(y=y), objective), seeds=[1], device="cpu")
 
 
-def test_files_that_tell_too_little_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"data\.path: expected the file of your own graphs, got none"):
+def test_files_without_an_objective_or_of_another_format_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"data\.path: expected the file of your graphs, got none"):
         load_packed_benchmark(None)
     PackedGraphs.from_data(graphs()).save(tmp_path / "bare.safetensors")
-    with pytest.raises(
-        ValueError, match=r"bare.safetensors: expected a file that tells its objective, got one without"
-    ):
+    with pytest.raises(ValueError, match=r"bare.safetensors: expected a file with an objective, got one without"):
         load_packed_benchmark(tmp_path / "bare.safetensors")
     (tmp_path / "mine.pt").touch()
-    for place, found in (("mine.pt", ".pt"), (".", "a folder")):
-        with pytest.raises(ValueError, match=rf"expected a file of packed graphs, .*, got {found}; dgn.data.benchmark_from_graphs"):
-            load_packed_benchmark(tmp_path / place)
+    for name, kind in (("mine.pt", ".pt"), (".", "a folder")):
+        with pytest.raises(
+            ValueError, match=rf"expected a file of packed graphs, .*, got {kind}; dgn.data.benchmark_from_graphs"
+        ):
+            load_packed_benchmark(tmp_path / name)
 
 
-def test_metrics_are_those_of_the_objectives():
+def test_default_metrics_are_those_of_the_objectives():
     assert {name: make_objective(name).metric_name for name in OBJECTIVES} == METRICS
 
 
-def test_truth_values_are_labels():
-    benchmark = benchmark_from_graphs(graphs(y=lambda number: torch.tensor([number % 2 == 0])), objective="multi-label")
+def test_booleans_are_labels():
+    benchmark = benchmark_from_graphs(graphs(y=lambda index: torch.tensor([index % 2 == 0])), objective="multi-label")
     assert benchmark.num_targets == 1

@@ -1,4 +1,4 @@
-"""Graphs of one's own as a benchmark: what a network must know of them is read off their values."""
+"""A benchmark from arbitrary graphs: categories, widths and targets are inferred from their tensors."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -25,52 +25,56 @@ METRICS = {  # by default
 def benchmark_from_graphs(
     graphs: PackedGraphs | Iterable[Any], objective: str, metric: str | None = None, seed: int = 0
 ) -> Benchmark:
-    """Packed graphs, or PyG ``Data``, with inputs ``x`` (and ``edge_attr``) and targets ``y``, ready to be trained on.
+    """A benchmark from packed graphs or PyG ``Data`` with features ``x`` (and ``edge_attr``) and targets ``y``.
 
-    ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN is a missing target,
-    and so is a negative class. Whole numbers in ``x`` and ``edge_attr`` are categories, others are numbers. Without
-    ``split`` (0 training, 1 validation, 2 test, for each graph), 80, 10 and 10 percent are drawn with ``seed``. Saved
-    with ``benchmark.graphs.save("mine.safetensors")``, the file tells the objective and the metric too. A
-    ``field`` that the graphs have is what a network reads; without one, eigenvectors are computed where needed.
+    ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN and negative classes
+    are missing targets. Integers in ``x`` and ``edge_attr`` are categories, floats are continuous features. Without
+    ``split`` (0 training, 1 validation, 2 test, per graph), a random split of 80, 10 and 10 percent is drawn with
+    ``seed``. ``benchmark.graphs.save("mine.safetensors")`` stores the objective and the metric too. If the graphs
+    have a ``field``, the network uses it; otherwise eigenvectors are computed where needed.
 
     >>> from torch_geometric.data import Data
-    >>> ends = torch.tensor([[0, 1], [1, 0]])
-    >>> graphs = [Data(x=torch.rand(2, 3), edge_index=ends, y=float(i)) for i in range(10)]
+    >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+    >>> graphs = [Data(x=torch.rand(2, 3), edge_index=edge_index, y=float(i)) for i in range(10)]
     >>> mine = benchmark_from_graphs(graphs, "regression")
     >>> mine.metric, mine.num_targets, mine.graphs.graphs["split"].bincount().tolist()
     ('mae', 1, [8, 1, 1])
     """
     check_option("objective", objective, tuple(METRICS))
     packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
-    kind = "nodes" if objective.startswith("node") else "graphs"
-    for name, place in (("x", "nodes"), ("y", kind)):
-        if name not in getattr(packed, place):
-            raise ValueError(f"{name}: expected values of {place}, got {packed}; give every graph some")
+    level = "nodes" if objective.startswith("node") else "graphs"
+    for name, table in (("x", "nodes"), ("y", level)):
+        if name not in getattr(packed, table):
+            raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
     packed = as_2d_features(_with_split(packed, seed))
-    y, values = getattr(packed, kind)["y"], {"x": packed.nodes["x"], "edge_attr": packed.edges.get("edge_attr")}
-    sizes = {name: None if value is None else _sizes(name, value) for name, value in values.items()}
-    chosen = metric or METRICS[objective]
-    info = {**packed.info, "objective": objective, "metric": chosen}
-    outputs, given = _targets(y, objective), "field" in packed.edges
+    y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
+    metric = metric or METRICS[objective]
     return Benchmark(
-        "own", replace(packed, info=info), objective, chosen, outputs, sizes["x"], sizes["edge_attr"], given
+        "own",
+        replace(packed, info={**packed.info, "objective": objective, "metric": metric}),
+        objective,
+        metric,
+        num_targets=_num_targets(y, objective),
+        node_categories=_categories("x", packed.nodes["x"]),
+        edge_categories=None if edge_attr is None else _categories("edge_attr", edge_attr),
+        coordinates="field" in packed.edges,
     )
 
 
 def load_packed_benchmark(path: str | Path | None) -> Benchmark:
-    """The benchmark in a file that :func:`benchmark_from_graphs` prepared and ``graphs.save`` wrote."""
+    """The benchmark of :func:`benchmark_from_graphs` from the file that ``graphs.save`` wrote."""
     if path is None:
-        raise ValueError("data.path: expected the file of your own graphs, got none; give --data mine.safetensors")
+        raise ValueError("data.path: expected the file of your graphs, got none; give --data mine.safetensors")
     if Path(path).exists() and (Path(path).is_dir() or Path(path).suffix not in (".safetensors", ".npz")):
-        found = "a folder" if Path(path).is_dir() else f"{Path(path).suffix or 'no suffix'}"
+        kind = "a folder" if Path(path).is_dir() else f"{Path(path).suffix or 'no suffix'}"
         raise ValueError(
-            f"{path}: expected a file of packed graphs, .safetensors or .npz, got {found}; "
-            "dgn.data.benchmark_from_graphs(graphs, objective).graphs.save makes one"
+            f"{path}: expected a file of packed graphs, .safetensors or .npz, got {kind}; "
+            "dgn.data.benchmark_from_graphs(graphs, objective).graphs.save writes one"
         )
     graphs = read_source(Path(path))
     if "objective" not in graphs.info:
         raise ValueError(
-            f"{path}: expected a file that tells its objective, got one without; save the graphs of "
+            f"{path}: expected a file with an objective, got one without; save the graphs of "
             "dgn.data.benchmark_from_graphs(graphs, objective)"
         )
     return benchmark_from_graphs(graphs, graphs.info["objective"], graphs.info["metric"])
@@ -84,56 +88,59 @@ def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
         split[order[: held_out[0]]] = 1
         split[order[held_out[0] : sum(held_out)]] = 2
         graphs = graphs.with_values(graphs={"split": split})
-    found = sorted(set(graphs.graphs["split"].flatten().tolist()))
-    if found != [0, 1, 2]:
+    labels = sorted(set(graphs.graphs["split"].flatten().tolist()))
+    if labels != [0, 1, 2]:
         raise ValueError(
-            f"split: expected graphs for training (0), validation (1) and test (2), got {found} for {len(graphs)} "
-            "graphs; give more graphs, or a number to each"
+            f"split: expected graphs for training (0), validation (1) and test (2), got {labels} for {len(graphs)} "
+            "graphs; give more graphs, or a split"
         )
     return graphs
 
 
 def as_2d_features(graphs: PackedGraphs) -> PackedGraphs:
-    """The graphs with a column for each number of a node or an edge, all of them finite."""
+    """The graphs with continuous features and fields in two dimensions; NaN and infinity are refused."""
     tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
-    for place, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
-        values = getattr(graphs, place).get(name)
+    for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
+        values = getattr(graphs, level).get(name)
         if values is not None and values.is_floating_point():
             if not bool(values.isfinite().all()):
-                raise ValueError(f"{name}: expected numbers, got NaN or infinity; fill them in, or leave graphs out")
-            tables[place][name] = values[:, None] if values.dim() == 1 else values
+                raise ValueError(
+                    f"{name}: expected finite numbers, got NaN or infinity; impute them, or drop the graphs"
+                )
+            tables[level][name] = values[:, None] if values.dim() == 1 else values
     return graphs.with_values(**tables)
 
 
-def _sizes(name: str, values: Tensor) -> tuple[int, ...] | None:
-    """The categories of each column of whole numbers."""
+def _categories(name: str, values: Tensor) -> tuple[int, ...] | None:
+    """The number of categories of each integer column; None for floats."""
     if values.is_floating_point():
         return None
     columns = values.reshape(len(values), -1).long()
     if len(columns) and int(columns.min()) < 0:
         raise ValueError(
-            f"{name}: expected categories from 0, got {int(columns.min())}; give numbers as float, or count from 0"
+            f"{name}: expected categories from 0, got {int(columns.min())}; give continuous features as float, or "
+            "count from 0"
         )
     return tuple(int(column.max()) + 1 if len(column) else 1 for column in columns.T)
 
 
-def _targets(y: Tensor, objective: str) -> int:
-    """How many outputs a network needs; targets that do not fit the objective are refused."""
+def _num_targets(y: Tensor, objective: str) -> int:
+    """The number of outputs of a network; targets that do not fit the objective are refused."""
     if objective == "regression":
         return y.reshape(len(y), -1).size(1)
-    known = y[~y.isnan()] if y.is_floating_point() else y.long()
-    if not torch.equal(known, known.round()):
+    labels = y[~y.isnan()] if y.is_floating_point() else y.long()
+    if not torch.equal(labels, labels.round()):
         raise ValueError(
-            f"y: expected whole numbers for {objective}, got {float(known[known != known.round()][0]):g}; for numbers "
-            "choose the objective regression"
+            f"y: expected integer labels for {objective}, got {float(labels[labels != labels.round()][0]):g}; for "
+            "continuous targets choose the objective regression"
         )
     if objective == "multi-label":
-        if len(known) and int(known.max()) > 1:
-            raise ValueError(f"y: expected 0, 1 or NaN for multi-label, got {int(known.max())}; choose classification")
+        if len(labels) and int(labels.max()) > 1:
+            raise ValueError(f"y: expected 0, 1 or NaN for multi-label, got {int(labels.max())}; choose classification")
         return y.reshape(len(y), -1).size(1)
     if y.numel() != len(y):
         raise ValueError(
-            f"y: expected one class for each row for {objective}, got shape {list(y.shape)}; give the number of "
-            "the class (y.argmax(dim=1) of columns of 0 and 1), or choose multi-label"
+            f"y: expected one class index per row for {objective}, got shape {list(y.shape)}; give y.argmax(dim=1) "
+            "of one-hot labels, or choose multi-label"
         )
-    return max(1, int(known.max()) + 1) if len(known) else 1
+    return max(1, int(labels.max()) + 1) if len(labels) else 1
