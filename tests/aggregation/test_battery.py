@@ -231,7 +231,7 @@ def test_layouts_of_64_bit_numbers(kernel, make_case):
         narrow = getattr(wide, layout)
         assert narrow.neighbor.dtype == torch.int32
         wide._known[layout] = Layout(narrow.pointer, narrow.order.long(), narrow.neighbor.long())
-    assert wide.place.dtype == torch.int64
+    assert wide.target_to_source.dtype == torch.int64
     results = []
     for graph in (case.graph, wide):
         out = case._replace(graph=graph).run(kernel.backend)

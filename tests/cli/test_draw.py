@@ -73,7 +73,7 @@ def test_a_model_explains_molecules_alone(dgn: Callable[..., Result]) -> None:
 def test_a_model_is_explained_in_its_units(
     dgn: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, task: str, name: str
 ) -> None:
-    settings = NetworkSettings(hidden=8, layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
+    settings = NetworkSettings(hidden=8, num_layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
     experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
     networks = [build_for_inputs(settings, Inputs(ATOM_SIZES, BOND_SIZES, 2)).eval() for _ in range(2)]
     ensemble = Ensemble(experiment, 1.0, 2, [each.state_dict() for each in networks], "cpu")

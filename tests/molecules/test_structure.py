@@ -11,7 +11,7 @@ from dgn.molecules.structure import KINDS, OFFSET, SCALE, trained_structure
 from dgn.training.config import DataSettings
 
 SMILES = ["c1ccccc1CN", "C1CCCC1O", "CCO", "[Na+].[Cl-]", "c1ccc2ccccc2c1C1CC1"]
-DATA = DataSettings(dataset="table", random_walk=4, rings=(5, 6))
+DATA = DataSettings(dataset="table", rwse_steps=4, ring_sizes=(5, 6))
 
 
 def test_molecules_get_what_they_had_in_training() -> None:
@@ -34,7 +34,7 @@ def test_molecules_get_what_they_had_in_training() -> None:
 
 def test_molecules_without_bonds_have_numbers() -> None:
     known = trained_structure(
-        DataSettings(dataset="table", random_walk=2), {SCALE: torch.ones(2), OFFSET: torch.zeros(2)}
+        DataSettings(dataset="table", rwse_steps=2), {SCALE: torch.ones(2), OFFSET: torch.zeros(2)}
     )
     assert known is not None
     assert add_encodings(featurize(["[Na]"]).graphs, known).nodes["structure"].tolist() == [[0.0, 0.0]]

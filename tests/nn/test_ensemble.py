@@ -34,27 +34,27 @@ def test_every_branch_has_the_gradient_that_it_has_alone():
     for network in networks:
         loss = (network(x, EDGES, batch=BATCH) - target).square().mean()
         alone += torch.autograd.grad(loss, list(network.parameters()))
-    branches = Ensemble(networks)
-    said = branches(x, EDGES, batch=BATCH)
+    ensemble = Ensemble(networks)
+    said = ensemble(x, EDGES, batch=BATCH)
     assert said.shape == (3, 2)
     (said - target.repeat(3, 1)).square().mean().backward()
-    for parameter, gradient in zip(branches.parameters(), alone, strict=True):
+    for parameter, gradient in zip(ensemble.parameters(), alone, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
 
 
 def test_every_branch_is_reset():
-    branches = Ensemble(make())
-    before = [network.head[0].weight.clone() for network in branches.each]
-    branches.reset_parameters()
-    after = [network.head[0].weight for network in branches.each]
+    ensemble = Ensemble(make())
+    before = [network.head[0].weight.clone() for network in ensemble.members]
+    ensemble.reset_parameters()
+    after = [network.head[0].weight for network in ensemble.members]
     assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
 
 
 def test_it_is_asked_as_a_network_is():
     given = {"aggregators": ["mean"], "scalers": ["amplification"], "delta": 1.5, "num_layers": 1}
-    branches = Ensemble([make_dgn(2, 6, **given) for _ in range(2)])
-    assert branches.plan is branches.each[0].plan
-    assert branches.delta == 1.5
+    ensemble = Ensemble([make_dgn(2, 6, **given) for _ in range(2)])
+    assert ensemble.plan is ensemble.members[0].plan
+    assert ensemble.delta == 1.5
 
 
 def test_no_networks_are_refused():

@@ -43,7 +43,7 @@ def test_one_tower(size, out_channels):
     y = normalized(layer, y).relu()
     y = x + y if out_channels == 4 else y  # no residual where the widths differ
     expected = seeded(functional.dropout, y, 0.5)
-    torch.testing.assert_close(seeded(layer, x, GRAPH, size=size), expected)
+    torch.testing.assert_close(seeded(layer, x, GRAPH, graph_norm=size), expected)
 
 
 @pytest.mark.parametrize("size", [None, torch.full((6, 1), 6**-0.5)], ids=["no size norm", "size norm"])
@@ -54,7 +54,7 @@ def test_towers_are_mixed_after_norm_and_dropout(size, out_channels):
     y = seeded(functional.dropout, normalized(layer, y), 0.5)
     y = functional.leaky_relu(layer.mix(y), 0.01)
     expected = x + y if out_channels == 4 else y
-    torch.testing.assert_close(seeded(layer, x, GRAPH, size=size), expected)
+    torch.testing.assert_close(seeded(layer, x, GRAPH, graph_norm=size), expected)
 
 
 @pytest.mark.parametrize("towers", [1, 2])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from dgn.nn.head import Head
+from dgn.nn.readout import Head
 from tests.interpreter import DEVICE, INTERPRETED, somewhere
 
 SIZES = {"num_rows": "i32", "num_channels": "i32", "rows_per_block": "i32", "keep_factor": "fp32"}

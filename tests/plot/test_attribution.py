@@ -47,10 +47,10 @@ def test_shares_add_up_to_the_difference_of_predictions(smiles: str, target: int
 
 
 def test_shares_of_branches_are_those_of_their_mean() -> None:
-    branches, data = Ensemble([network(), network(aggregators=["sum", "dx1"])]), molecule()
-    shares, alone = attribute(branches, data, 1), [attribute(each, data, 1) for each in branches.each]
+    ensemble, data = Ensemble([network(), network(aggregators=["sum", "dx1"])]), molecule()
+    shares, alone = attribute(ensemble, data, 1), [attribute(member, data, 1) for member in ensemble.members]
     torch.testing.assert_close(shares.nodes, (alone[0].nodes + alone[1].nodes) / 2)
-    assert shares.prediction == pytest.approx(branches.eval()(data)[0, 1].item(), abs=1e-5)
+    assert shares.prediction == pytest.approx(ensemble.eval()(data)[0, 1].item(), abs=1e-5)
 
 
 def test_structural_numbers_are_features_of_nodes() -> None:

@@ -74,7 +74,7 @@ def make_experiment(**sections: dict) -> Experiment:
     data = {
         "name": "small",
         "data": {"dataset": "zinc"},
-        "network": {"hidden": 8, "layers": 2, "aggregators": ["mean", "dx1"]},
+        "network": {"hidden": 8, "num_layers": 2, "aggregators": ["mean", "dx1"]},
         "training": {"epochs": 3, "batch_size": 7, "learning_rate": 0.01},
     }
     for name, section in sections.items():

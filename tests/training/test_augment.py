@@ -186,9 +186,9 @@ def test_weights_of_mirrored_graphs_that_were_computed_before_are_those_of_their
 
 
 def test_only_mirrored_graphs_have_one_of_two_fields():
-    assert mirrors_alone(AugmentationSettings(mirror=True, hide=0.3, shift=0.1))
+    assert mirrors_alone(AugmentationSettings(mirror=True, cutout=0.3, input_noise=0.1))
     assert not mirrors_alone(AugmentationSettings(mirror=True, distortion=0.1))
-    assert not mirrors_alone(AugmentationSettings(hide=0.3))
+    assert not mirrors_alone(AugmentationSettings(cutout=0.3))
 
 
 def test_inputs_that_are_no_coordinate_are_not_mirrored(pictures):
@@ -204,7 +204,7 @@ def test_mirrored_twice_is_as_it_was(pictures):
 
 
 def test_a_square_is_hidden(pictures):
-    found, batch = seen(pictures, hide=0.4), pictures.graph.batch
+    found, batch = seen(pictures, cutout=0.4), pictures.graph.batch
     x, now = pictures.nodes["x"], found.nodes["x"]
     assert torch.equal(now[:, 1:], x[:, 1:])  # coordinates stay
     assert found.weights is pictures.weights
@@ -218,14 +218,14 @@ def test_a_square_is_hidden(pictures):
 
 
 def test_mirrored_graphs_are_hidden_in_part_as_well(pictures):
-    found, mirrored = seen(pictures, mirror=True, hide=0.4), seen(pictures, mirror=True)
+    found, mirrored = seen(pictures, mirror=True, cutout=0.4), seen(pictures, mirror=True)
     assert torch.equal(found.nodes["x"][:, 1:], mirrored.nodes["x"][:, 1:])
     share = (found.nodes["x"][:, 0] != mirrored.nodes["x"][:, 0]).float().mean()
     assert 0.02 < share < 0.5
 
 
 def test_a_shift_is_one_for_a_graph(pictures):
-    found, batch = seen(pictures, shift=0.5), pictures.graph.batch
+    found, batch = seen(pictures, input_noise=0.5), pictures.graph.batch
     moved = found.nodes["x"] - pictures.nodes["x"]
     of_graph = torch.stack([moved[batch == g][0] for g in range(40)])
     torch.testing.assert_close(moved, of_graph[batch])
@@ -242,7 +242,7 @@ def test_a_shift_is_as_large_as_training_graphs_vary():
     for factor in (1, 100):
         graphs = known.graphs.with_values(nodes={"x": torch.where(shown[:, None], x, factor * x)})
         benchmark = replace(known, graphs=graphs, node_categories=None)
-        store = prepare(make_experiment(augmentation={"shift": 0.2}), benchmark, torch.device("cpu")).store
+        store = prepare(make_experiment(augmentation={"input_noise": 0.2}), benchmark, torch.device("cpu")).store
         torch.testing.assert_close(store.deviation, x[shown].std(dim=0, unbiased=False))
 
 
@@ -255,7 +255,7 @@ def test_inputs_that_are_categories_are_not_changed(name):
 @pytest.mark.parametrize(
     ("name", "settings", "remedy"),
     [
-        ("augmentation.cutout", {"augmentation": {"hide": 0.3}}, "leave it out"),
+        ("augmentation.cutout", {"augmentation": {"cutout": 0.3}}, "leave it out"),
         ("network.tta_mirror", {"network": {"tta_mirror": True}}, "leave it out"),
         ("augmentation.mirror", {"augmentation": {"mirror": True}}, MIRROR_REMEDY),
         (
@@ -274,8 +274,8 @@ def test_hiding_and_mirror_images_need_places(name, settings, remedy):
 def test_what_is_active():
     assert not is_active(AugmentationSettings())
     assert all(is_active(AugmentationSettings(**{name: value})) for name, value in EVERYTHING.items())
-    assert is_active(AugmentationSettings(shift=0.1))
-    assert not changes_field(AugmentationSettings(shift=0.1, hide=0.1))
+    assert is_active(AugmentationSettings(input_noise=0.1))
+    assert not changes_field(AugmentationSettings(input_noise=0.1, cutout=0.1))
     assert changes_field(AugmentationSettings(mirror=True))
 
 

@@ -65,10 +65,10 @@ def test_categories_are_embedded_and_numbers_mapped() -> None:
 
 def test_every_setting_reaches_the_network() -> None:
     settings = NetworkSettings(
-        hidden=8, last=4, layers=3, aggregators=("mean", "dx1"), scalers=("identity", "attenuation"), message="complex",
-        edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False, size_norm=False,
-        virtual_node=True, positional=2, dx_reference="message", initialization="authors", ffn_expansion=2,
-        ffn_dropout=0.5,
+        hidden=8, last=4, num_layers=3, aggregators=("mean", "dx1"), scalers=("identity", "attenuation"),
+        message="complex", edge_dim=5, towers=2, readout="sum", dropout=0.25, batch_norm=False, residual=False,
+        size_norm=False, virtual_node=True, num_eigenvector_features=2, dx_reference="message",
+        initialization="authors", ffn_expansion=2, ffn_dropout=0.5,
     )  # fmt: skip
     network = build_for_inputs(settings, Inputs((7,), 2, 3), delta=1.5)
     conv = network.layers[0].conv

@@ -117,9 +117,9 @@ def test_teachers_of_other_labels_are_refused(run, shift):
 
 
 def test_teachers_that_read_something_else_are_named(run):
-    rings = with_encodings(make_benchmark("classification"), 0, (3,), ())
+    rings = with_encodings(make_benchmark("classification"), 0, (3,))
     with pytest.raises(ValueError, match=r"training\.teachers: expected .* these graphs, got .*seed-1: data: expected"):
-        teach_small(make_experiment(data={"rings": [3]}, training={"distill_from": str(run)}), rings)
+        teach_small(make_experiment(data={"ring_sizes": [3]}, training={"distill_from": str(run)}), rings)
     half = with_fraction(make_benchmark("classification"), 0.5)
     with pytest.raises(ValueError, match=r"training\.teachers: expected .* these graphs, got .*seed-1: fraction"):
         teach_small(make_experiment(data={"train_fraction": 0.5}, training={"distill_from": str(run)}), half)

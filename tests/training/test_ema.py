@@ -60,8 +60,8 @@ def test_a_member_with_the_past_of_another_has_its_average():
 
 @pytest.mark.parametrize("report", ["last", "best"])
 def test_what_is_saved_is_what_was_scored(tmp_path, report):
-    experiment = make_experiment(training={"ema_decay": 0.7, "report": report, "epochs": 4})
-    plain = make_experiment(training={"report": report, "epochs": 4})
+    experiment = make_experiment(training={"ema_decay": 0.7, "checkpoint": report, "epochs": 4})
+    plain = make_experiment(training={"checkpoint": report, "epochs": 4})
     (result,) = train(experiment, make_benchmark("regression"), (0,), tmp_path, "cpu")
     (other,) = train(plain, make_benchmark("regression"), (0,), None, "cpu")
     assert [row["train_loss"] for row in result.history] == [row["train_loss"] for row in other.history]

@@ -51,7 +51,7 @@ def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_
         batch = batch._replace(
             weights=type(batch.weights)(*(w.double() for w in batch.weights)),
             nodes={**batch.nodes, "potential": batch.nodes["potential"].double()},
-            real=batch.real.double(),
+            node_mask=batch.node_mask.double(),
         )
         target, real = target_of(batch)
         prediction = predict(network, batch)

@@ -22,12 +22,15 @@ from tests.training.small import make_benchmark, make_experiment
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "plain": ("regression", {}),
-    "best-of-averaged": ("multi-label", {"training": {"ema_decay": 0.9, "report": "best"}}),
+    "best-of-averaged": ("multi-label", {"training": {"ema_decay": 0.9, "checkpoint": "best"}}),
     "nodes": ("node-classification", {"network": {"readout": "nodes"}}),
     "scaled": ("classification", {"network": {"scalers": ["identity", "amplification"]}}),
     "ensemble_size": ("multi-label", {"network": {"ensemble_size": 3}, "training": {"ema_decay": 0.9}}),
     "branches-of-nodes": ("node-classification", {"network": {"readout": "nodes", "ensemble_size": 2}}),
-    "structure": ("regression", {"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"readout": "directional"}}),
+    "structure": (
+        "regression",
+        {"data": {"rwse_steps": 3, "ring_sizes": [3, 5]}, "network": {"readout": "directional"}},
+    ),
 }
 
 
@@ -35,7 +38,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> None:
     objective, changes = CASES[case]
     experiment = make_experiment(**changes)
-    benchmark = with_encodings(make_benchmark(objective), experiment.data.random_walk, experiment.data.rings, ())
+    benchmark = with_encodings(make_benchmark(objective), experiment.data.rwse_steps, experiment.data.ring_sizes)
     (result,) = train(experiment, benchmark, [7], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-7", benchmark)
     assert trained.experiment == experiment
@@ -58,9 +61,12 @@ GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
     "eigenvectors": ({"data": {"normalization": "sym"}}, False),
     "more-eigenvectors": ({"network": {"aggregators": ["mean", "dx2-group"], "num_eigenvector_features": 2}}, False),
     "none": ({"network": {"aggregators": ["mean", "max"]}}, False),
-    "kinds": ({"data": {"random_walk": 3, "rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, False),
-    "counts": ({"data": {"rings": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, True),
-    "walks": ({"data": {"random_walk": 4}, "network": {"aggregators": ["mean", "dx2"]}}, True),
+    "kinds": (
+        {"data": {"rwse_steps": 3, "ring_sizes": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}},
+        False,
+    ),
+    "counts": ({"data": {"ring_sizes": [3, 5]}, "network": {"message": "complex", "edge_dim": 4}}, True),
+    "walks": ({"data": {"rwse_steps": 4}, "network": {"aggregators": ["mean", "dx2"]}}, True),
 }
 
 
@@ -130,7 +136,7 @@ def test_kinds_of_edges_are_those_of_the_training(branches: int, tmp_path: Path)
     split = known.graphs.graphs["split"]
     other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
     network = {"message": "complex", "edge_dim": 4, "ensemble_size": branches}
-    experiment = make_experiment(data={"rings": [3, 5]}, network=network)
+    experiment = make_experiment(data={"ring_sizes": [3, 5]}, network=network)
     train(experiment, with_encodings(known, 0, (3, 5)), [0], tmp_path, "cpu")
     with pytest.raises(ValueError, match=r"got others, their (networks\.0\.)?(structure|edge_encoder)\.\w+ differs"):
         load_trained(tmp_path / "seed-0", with_encodings(other, 0, (3, 5)))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dgn.training.experiment import Experiment, load_experiment
+from dgn.training.experiment import Experiment, experiment_names, load_experiment
 
-PLATEAU = {"factor": 0.5, "patience": 5, "min_learning_rate": 1e-5, "epochs": 1000, "learning_rate": 1e-3}
+PLATEAU = {"lr_decay_factor": 0.5, "patience": 5, "min_learning_rate": 1e-5, "epochs": 1000, "learning_rate": 1e-3}
 ALL, ONE = ("identity", "amplification", "attenuation"), ("identity",)
 COMMON: dict[str, dict[str, Any]] = {  # of table 1
     "zinc": {**PLATEAU, "batch_size": 128, "patience": 20, "scalers": ALL, "readout": "mean"},
@@ -49,7 +49,7 @@ TUNED: dict[str, dict[str, Any]] = {  # where they differ from table 1
     "molhiv/tuned": {"message": "simple", "hidden": 70, "score": 79.70},
     "molpcba/tuned": {
         "message": "complex", "hidden": 480, "edge_dim": 16, "scalers": ONE, "weight_decay": 1e-5, "batch_size": 2048,
-        "factor": 0.8, "patience": 8, "min_learning_rate": 2e-5, "score": 28.88,
+        "lr_decay_factor": 0.8, "patience": 8, "min_learning_rate": 2e-5, "score": 28.88,
     },
 }  # fmt: skip
 CAPTION = {
@@ -65,7 +65,11 @@ def fair(column: str, row: str) -> dict[str, Any]:
     """What was published of a cell of table 1, but for its width and score."""
     dataset, kind = column.split("/")
     edges = {"zinc": 10, "molpcba": 16}[dataset] if kind == "complex-e" else None
-    told = {"message": kind.removesuffix("-e"), "edge_dim": edges, "layers": 6 if column == "molpcba/complex" else 4}
+    told = {
+        "message": kind.removesuffix("-e"),
+        "edge_dim": edges,
+        "num_layers": 6 if column == "molpcba/complex" else 4,
+    }
     told |= {"towers": 1, "last": None, "num_eigenvector_features": row.count("pos"), "table": "table1"}
     if dataset == "zinc":
         told["weight_decay"] = 1e-8 if kind == "simple" and row in AXES else 3e-6
@@ -106,7 +110,7 @@ def test_the_runs_of_table_2_are_as_published_or_say_what_is_not(name: str) -> N
     published = experiment.published
     assert published is not None
     told = COMMON[dataset] | {
-        "layers": 4,
+        "num_layers": 4,
         "num_eigenvector_features": 0,
         "dropout": COMMON[dataset].get("dropout", 0.0),
     }
@@ -117,3 +121,13 @@ def test_the_runs_of_table_2_are_as_published_or_say_what_is_not(name: str) -> N
     assert set(found) - unknown == set(published.changed)
     assert not set(published.changed) & set(published.assumed)
     assert "network.aggregators" not in published.assumed
+
+
+def test_a_precision_below_float32_is_ours_and_says_so() -> None:
+    reduced = {"molpcba"}  # by name of the dataset
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        if experiment.published is not None and experiment.published.table is not None:
+            precision = "tf32-true" if experiment.data.dataset in reduced else "32-true"
+            assert experiment.training.precision == precision, name
+            assert ("training.precision" in experiment.published.assumed) == (precision != "32-true"), name

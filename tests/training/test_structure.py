@@ -12,7 +12,7 @@ from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment
 
-DATA = {"random_walk": 4, "rings": [3, 4, 5, 6]}
+DATA = {"rwse_steps": 4, "ring_sizes": [3, 4, 5, 6]}
 NETWORK = {"message": "complex", "edge_dim": 3}
 
 
@@ -39,7 +39,7 @@ def test_batches_give_what_the_graphs_give_alone() -> None:
     network = build_network(experiment.network, benchmark, material.delta).eval()
     test = (benchmark.graphs.graphs["split"] == 2).nonzero()[:, 0]
     alone = torch.cat([network(benchmark.graphs[int(number)]) for number in test])
-    together = [predict(network, batch)[batch.real_graphs[:, 0] > 0] for batch in material.splits["test"].batches]
+    together = [predict(network, batch)[batch.graph_mask[:, 0] > 0] for batch in material.splits["test"].batches]
     torch.testing.assert_close(torch.cat(together), alone)
 
 
@@ -56,7 +56,7 @@ def test_the_number_of_kinds_costs_no_parameters() -> None:
 @pytest.mark.parametrize("name", ["zinc", "cifar10", "pattern"])
 def test_what_is_known_without_the_graphs_is_enough_to_count(name: str) -> None:
     settings = NetworkSettings(hidden=8, aggregators=("mean",), message="complex", edge_dim=3)
-    data = DataSettings(dataset=name, random_walk=4, rings=(3, 4))
+    data = DataSettings(dataset=name, rwse_steps=4, ring_sizes=(3, 4))
     bare = {"zinc": 4 * 3, "cifar10": 1 * 3 + 3, "pattern": 0}[name]
     encoder = build_for_inputs(settings, inputs_for(data)).edge_encoder
     assert encoder is not None
@@ -66,4 +66,4 @@ def test_what_is_known_without_the_graphs_is_enough_to_count(name: str) -> None:
 @pytest.mark.parametrize("sizes", [[2], [5, 5]])
 def test_sizes_are_checked(sizes: list[int]) -> None:
     with pytest.raises(ValueError, match=r"data\.rings: expected different numbers from 3"):
-        make_experiment(data={"rings": sizes})
+        make_experiment(data={"ring_sizes": sizes})

@@ -60,7 +60,7 @@ def interrupt_after(epochs, experiment, objective, out, seeds=(0, 1)):
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
-    experiment = make_experiment(training={"epochs": 12, "report": "best"}, **RANDOM)
+    experiment = make_experiment(training={"epochs": 12, "checkpoint": "best"}, **RANDOM)
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     asked = {"experiment": experiment.to_dict(), "objective": "regression", "seeds": [0, 7], "out": str(killed)}
     process = start([asked], pause=0.1)
@@ -85,7 +85,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize(("objective", "choose"), [("regression", min), ("multi-label", max)])
 def test_an_epoch_tells_the_best_so_far_where_it_counts(tmp_path, objective, choose):
-    experiment = make_experiment(training={"epochs": 12, "learning_rate": 0.05, "report": "best"})
+    experiment = make_experiment(training={"epochs": 12, "learning_rate": 0.05, "checkpoint": "best"})
     interrupt_after(10, experiment, objective, tmp_path, [8])
     reports = []
     (done,) = train(experiment, make_benchmark(objective), [8], tmp_path, "cpu", reports.append)
@@ -101,7 +101,7 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
     cases = [
         ("regression", {"network": {"virtual_node": True}, "training": {"weight_decay": 0.01}}),
         ("node-classification", {"network": NODES, "training": {"batch_size": 23}}),
-        ("multi-label", {"network": {"batch_norm": False}, "training": {"batch_size": 8, "report": "best"}}),
+        ("multi-label", {"network": {"batch_norm": False}, "training": {"batch_size": 8, "checkpoint": "best"}}),
     ]
     asked = [
         {"experiment": make_experiment(**sections).to_dict(), "objective": name, "seeds": [2, 3], "out": name}
@@ -137,7 +137,7 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
 
 
 def test_seeds_side_by_side_are_as_alone_and_end_when_they_like(tmp_path):
-    training = {"epochs": 12, "patience": 0, "factor": 0.3, "min_learning_rate": 0.002}
+    training = {"epochs": 12, "patience": 0, "lr_decay_factor": 0.3, "min_learning_rate": 0.002}
     experiment, seeds = make_experiment(training=training, **RANDOM), [0, 1, 2]
     together = train(experiment, make_benchmark(), seeds, tmp_path / "together", "cpu")
     for seed, result in zip(seeds, together, strict=True):
@@ -199,7 +199,7 @@ def test_the_model_that_counts(objective, tmp_path):
     training, metric = {"epochs": 12, "learning_rate": 0.05}, make_benchmark(objective).metric
     found = {}
     for report in ("last", "best"):
-        experiment = make_experiment(training={**training, "report": report})
+        experiment = make_experiment(training={**training, "checkpoint": report})
         (found[report],) = train(experiment, make_benchmark(objective), [8], tmp_path / report, "cpu")
     assert without_seconds([found["last"]]) == without_seconds([found["best"]])
     course = [row[metric] for row in found["last"].history]
@@ -247,7 +247,7 @@ KINDS = {
     "nodes": ("node-classification", NODES),
     "positions": ("regression", {"aggregators": ["mean"], "num_eigenvector_features": 2}),
     "directional readout": ("regression", {"readout": "directional"}),
-    "virtual node": ("regression", {"virtual_node": True, "layers": 3}),
+    "virtual node": ("regression", {"virtual_node": True, "num_layers": 3}),
     "edge features and towers": (
         "regression",
         {"message": "complex", "edge_dim": 3, "towers": 2, "scalers": ["identity", "amplification", "attenuation"]},

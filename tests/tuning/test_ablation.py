@@ -86,7 +86,7 @@ def test_without_directions_inputs_are_augmented_as_before() -> None:
     blind = without_directions(
         load_experiment("cifar10/plus", ["augmentation.input_noise=0.1", "augmentation.rotation=10"])
     )
-    assert blind.augmentation == AugmentationSettings(mirror=True, hide=0.3, shift=0.1)
+    assert blind.augmentation == AugmentationSettings(mirror=True, cutout=0.3, input_noise=0.1)
 
 
 def test_there_are_six_isotropic_aggregators_for_any_number_of_directions() -> None:

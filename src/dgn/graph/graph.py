@@ -1,14 +1,16 @@
 """A graph: edges checked once, sorted by target once, with their transpose."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from dgn.graph.checks import check_edge_index, check_num_nodes
+
+T = TypeVar("T")
 
 
 class Layout(NamedTuple):
@@ -22,6 +24,26 @@ class Layout(NamedTuple):
     pointer: Tensor
     order: Tensor
     neighbor: Tensor
+
+
+@dataclass(eq=False)
+class GraphParts:
+    """What is computed of a graph on first use; whoever has a part already fills it in (:meth:`Graph.from_layout`).
+
+    ``node_pointer`` [G + 1], the first node of each graph, is only ever filled in. ``derived`` holds what other modules
+    compute of a graph, under keys of a type of their own.
+    """
+
+    num_graphs: int | None = None
+    by_target: Layout | None = None
+    by_source: Layout | None = None
+    source_pointer: Tensor | None = None
+    target_to_source: Tensor | None = None
+    in_degree: Tensor | None = None
+    node_pointer: Tensor | None = None
+    graph_size: dict[torch.dtype, Tensor] = field(default_factory=dict)
+    graph_norm: dict[torch.dtype, Tensor] = field(default_factory=dict)
+    derived: dict[Hashable, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,28 +71,31 @@ class Graph:
     edge_index: Tensor
     num_nodes: int
     batch: Tensor | None = None
-    _cache: dict[str, Any] = field(default_factory=dict, init=False)
+    parts: GraphParts = field(default_factory=GraphParts)
 
-    def cached(self, name: str, make: Callable[[], Any]) -> Any:
-        """Make something on first use and keep it, except while tracing, when nothing can be kept."""
-        if name in self._cache:
-            return self._cache[name]
-        if torch.compiler.is_compiling():
-            return make()
-        with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
-            self._cache[name] = make()
-        return self._cache[name]
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What another module derives from the graph, computed on first use; ``key`` is of a type of its own."""
+        return _keep(self.parts.derived, key, make)
+
+    def _part(self, name: str, make: Callable[[], T]) -> T:
+        return _keep(vars(self.parts), name, make)
 
     def __repr__(self) -> str:
         graphs = "" if self.batch is None else f", num_graphs={self.num_graphs}"
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}{graphs})"
 
     def to(self, device: torch.device | str) -> "Graph":
-        """The same graph on another device; what was computed before is computed there anew."""
+        """The same graph on another device, where its parts are computed anew."""
         batch = None if self.batch is None else self.batch.to(device)
-        moved = Graph(self.edge_index.to(device), self.num_nodes, batch)
-        moved._cache.update((name, known) for name, known in self._cache.items() if name == "num_graphs")
-        return moved
+        return Graph(self.edge_index.to(device), self.num_nodes, batch, GraphParts(num_graphs=self.parts.num_graphs))
+
+    @classmethod
+    def from_layout(cls, edge_index: Tensor, batch: Tensor, parts: GraphParts) -> "Graph":
+        """A graph whose parts were computed elsewhere: nothing is checked, sorted or counted again.
+
+        Edges behind the last pointer are padding: no node receives them.
+        """
+        return cls(edge_index, batch.size(0), batch, parts)
 
     @property
     def source(self) -> Tensor:
@@ -89,37 +114,31 @@ class Graph:
         batch = self.batch
         if batch is None:
             return 1
-        count: int = self.cached("num_graphs", lambda: int(batch.max()) + 1 if self.num_nodes else 0)
-        return count
+        return self._part("num_graphs", lambda: int(batch.max()) + 1 if self.num_nodes else 0)
 
     @property
     def by_target(self) -> Layout:
         """The in-edges of each node: the order in which messages are aggregated."""
-        layout: Layout = self.cached("by_target", lambda: _group(self.target, self.source, self.num_nodes))
-        return layout
+        return self._part("by_target", lambda: _group(self.target, self.source, self.num_nodes))
 
     @property
     def by_source(self) -> Layout:
         """The out-edges of each node: the transpose, in which gradients flow back."""
-        layout: Layout = self.cached("by_source", lambda: _group(self.source, self.target, self.num_nodes))
-        return layout
+        return self._part("by_source", lambda: _group(self.source, self.target, self.num_nodes))
 
     @property
     def source_pointer(self) -> Tensor:
         """Where the out-edges of each node begin in the order sorted by source. [N + 1]"""
-        pointer: Tensor = self.cached("source_pointer", lambda: self.by_source.pointer)
-        return pointer
+        return self._part("source_pointer", lambda: self.by_source.pointer)
 
     @property
     def target_to_source(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
-        inverse: Tensor = self.cached("target_to_source", lambda: _inverse(self.by_source.order)[self.by_target.order])
-        return inverse
+        return self._part("target_to_source", lambda: _inverse(self.by_source.order)[self.by_target.order])
 
     @property
     def in_degree(self) -> Tensor:
-        degree: Tensor = self.cached("in_degree", lambda: self.by_target.pointer.diff())
-        return degree
+        return self._part("in_degree", lambda: self.by_target.pointer.diff())
 
     def sum_to_target(self, values: Tensor) -> Tensor:
         """Sum edge values into the nodes that receive them: ``[E, ...] -> [N, ...]``. The same bits on every run."""
@@ -136,7 +155,7 @@ class Graph:
 
     def sum_over_graph(self, values: Tensor, mean: bool = False) -> Tensor:
         """Sum node values over each graph: ``[N, ...] -> [G, ...]``; with ``mean``, average them, 0 without nodes."""
-        pointer = self._cache.get("node_pointer")
+        pointer = self.parts.node_pointer
         if values.is_cuda and values.dim() == 2 and pointer is not None and find_spec("triton") is not None:
             from dgn.kernels.triton.segment_sum import SegmentSum
 
@@ -152,8 +171,16 @@ class Graph:
         def count() -> Tensor:
             return self.sum_over_graph(torch.ones(self.num_nodes, 1, dtype=dtype, device=self.edge_index.device))
 
-        size: Tensor = self.cached(f"graph size {dtype}", count)
-        return size
+        return _keep(self.parts.graph_size, dtype, count)
+
+    def graph_norm(self, dtype: torch.dtype) -> Tensor:
+        """The factor 1 / sqrt(nodes of the graph) of each node. [N, 1]"""
+
+        def compute() -> Tensor:
+            factor = self.graph_size(dtype).rsqrt()
+            return factor.repeat(self.num_nodes, 1) if self.batch is None else factor[self.batch]
+
+        return _keep(self.parts.graph_norm, dtype, compute)
 
     def max_to_target(self, values: Tensor) -> Tensor:
         """The largest of the non-negative edge values that a node receives, 0 for none: ``[E, ...] -> [N, ...]``."""
@@ -182,7 +209,7 @@ def as_graph(
     """
     if isinstance(edge_index, Graph):
         check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
-        if batch is None and (num_graphs is None or num_graphs == edge_index.cached("num_graphs", lambda: num_graphs)):
+        if batch is None and (num_graphs is None or num_graphs == edge_index._part("num_graphs", lambda: num_graphs)):
             return edge_index
         batch = edge_index.batch if batch is None else batch
         return as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
@@ -206,18 +233,7 @@ def as_graph(
         )
     graph = Graph(edge_index, num_nodes, None if batch is None else batch.long())  # bytes would index as a mask
     if num_graphs is not None:
-        graph._cache["num_graphs"] = num_graphs
-    return graph
-
-
-def graph_from_layout(edge_index: Tensor, batch: Tensor, num_graphs: int, **known: Any) -> Graph:
-    """A graph whose parts were made elsewhere: nothing is checked, sorted or counted again.
-
-    ``known`` holds ``by_target``, ``source_pointer``, ``target_to_source`` and whatever else :meth:`Graph.cached` would
-    make. Edges behind the last pointer are padding: no node receives them.
-    """
-    graph = Graph(edge_index, batch.size(0), batch)
-    graph._cache.update(known, num_graphs=num_graphs)
+        graph.parts.num_graphs = num_graphs
     return graph
 
 
@@ -229,6 +245,18 @@ def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
 def gather_rows(values: Tensor, index: Tensor) -> Tensor:
     """Rows of ``values``, in a way whose gradient has the same bits on every run: it differs between devices."""
     return values[index] if values.is_cuda else values.index_select(0, index)
+
+
+def _keep(parts: dict[Any, Any], key: Hashable, make: Callable[[], T]) -> T:
+    """``parts[key]``, computed on first use, except while tracing, when nothing can be kept."""
+    part: T | None = parts.get(key)
+    if part is not None:
+        return part
+    if torch.compiler.is_compiling():
+        return make()
+    with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
+        part = parts[key] = make()
+    return part
 
 
 def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Messages
 from dgn.graph import Graph
-from dgn.nn.edge_table import EdgeTable
+from dgn.nn.edge_features import EdgeTable
 from dgn.nn.linear import add_bias, multiply
 
 

@@ -10,13 +10,12 @@ from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, deg
 from dgn.graph import Graph, gather_rows
 from dgn.graph.checks import check_option
 from dgn.nn.block_linear import MessageLinear, UpdateLinear, grouped_linear
-from dgn.nn.conv_parts import ConvParts, combine, degree_scaler_key
-from dgn.nn.edge_table import EdgeTable
+from dgn.nn.conv_parts import ConvParts, ScalerKey, sum_parts
+from dgn.nn.edge_features import EdgeTable
 from dgn.nn.fused.degree_groups import update_by_degree
 from dgn.nn.fused.select import update_by_degree_pays
-from dgn.nn.graph_inputs import read_bipartite, read_graph
 from dgn.nn.init import reset
-from dgn.nn.validation import check_arguments, check_edges, read_scalers
+from dgn.nn.inputs import check_arguments, check_edges, read_bipartite, read_graph, read_scalers
 
 Features = Tensor | tuple[Tensor, Tensor]
 
@@ -80,8 +79,8 @@ class DGNConv(nn.Module):
             self.message = message
         elif message == "complex":
             self.message = MessageLinear(width, edge_dim or 0, towers)
-        own = 0 if self.message is None else width
-        self.update = UpdateLinear(own, len(self.plan) * width, len(scalers), out_channels // towers, towers)
+        self_out = 0 if self.message is None else width
+        self.update = UpdateLinear(self_out, len(self.plan) * width, len(scalers), out_channels // towers, towers)
 
     def reset_parameters(self) -> None:
         reset((self.message, self.update))
@@ -106,27 +105,29 @@ class DGNConv(nn.Module):
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph, gap)
-        return combine(self.products(x, graph, weights, edge_attr))
+        return sum_parts(self.parts(x, graph, weights, edge_attr))
 
-    def products(
+    def parts(
         self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
     ) -> "ConvParts":
-        """The convolution up to its last sum, for those who go on with that sum themselves."""
+        """The convolution up to its last sum, which an epilogue may fuse."""
         messages = self._messages(x, graph, edge_attr)
         aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
         n, width = x.size(0), self.in_channels // self.towers
         by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
         stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
-        own = None if self.update.own is None else grouped_linear(x.view(n, self.towers, width), self.update.own)
+        self_out = None
+        if self.update.own is not None:
+            self_out = grouped_linear(x.view(n, self.towers, width), self.update.own).flatten(1)
         if self.backend != "reference" and update_by_degree_pays(x, self.towers, len(self.scalers), graph):
-            every = update_by_degree(
+            scaled_out = update_by_degree(
                 stacked.flatten(1), self.update.scaled.flatten(0, 1), graph, self.scalers, self.delta
             )
-            return ConvParts(every[:, None, None], None if own is None else own.flatten(1), None, self.update.bias)
-        every = grouped_linear(stacked, self.update.scaled)
+            return ConvParts(scaled_out[:, None, None], self_out, None, self.update.bias)
+        scaled_out = grouped_linear(stacked, self.update.scaled)
         scale = None if self.scalers == ("identity",) else self._scalers(graph, x.dtype)
         shape = n, self.towers, len(self.scalers), self.out_channels // self.towers
-        return ConvParts(every.view(shape), None if own is None else own.flatten(1), scale, self.update.bias)
+        return ConvParts(scaled_out.view(shape), self_out, scale, self.update.bias)
 
     def _messages(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         check_edges(self.edge_dim, edge_attr, graph)
@@ -161,11 +162,8 @@ class DGNConv(nn.Module):
         """The degree scalers of a graph, made once for all layers that agree on them."""
         if torch.compiler.is_compiling():
             return degree_scalers(graph.in_degree, self.scalers, self.delta, dtype)
-        scale: Tensor = graph.cached(
-            degree_scaler_key(self.scalers, self.delta, dtype),
-            lambda: degree_scalers(graph.in_degree, self.scalers, self.delta, dtype),
-        )
-        return scale
+        key = ScalerKey(self.scalers, self.delta, dtype)
+        return graph.cached(key, lambda: degree_scalers(graph.in_degree, *key))
 
     def _bipartite(
         self,

@@ -1,6 +1,5 @@
-"""The last sum of a convolution: over degree scalers, the node's own part and the bias."""
+"""A convolution before its last sum: over degree scalers, the node's own term and the bias."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -8,28 +7,31 @@ from torch import Tensor
 
 
 class ConvParts(NamedTuple):
-    """A convolution before its last sum over scalers: what :func:`combine` adds up.
+    """What :func:`sum_parts` adds up.
 
     Shapes:
-        ``every`` [N, T, S, out / T], ``own`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias`` [T, out / T],
-        or no numbers where it was added before.
+        ``scaled_out`` [N, T, S, out / T], ``self_out`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias``
+        [T, out / T].
     """
 
-    every: Tensor
-    own: Tensor | None
+    scaled_out: Tensor
+    self_out: Tensor | None
     scale: Tensor | None
     bias: Tensor
 
 
-def degree_scaler_key(scalers: Sequence[str], delta: float, dtype: torch.dtype) -> str:
-    """The name under which a graph keeps its degree scalers."""
-    return f"scalers {', '.join(scalers)} {delta} {dtype}"
+class ScalerKey(NamedTuple):
+    """The key under which a graph keeps its degree scalers."""
+
+    scalers: tuple[str, ...]
+    delta: float
+    dtype: torch.dtype
 
 
-def combine(products: ConvParts) -> Tensor:
-    r"""The end of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{own} + b`. Returns [N, out]."""
-    every, own, scale, bias = products
-    scaled = every if scale is None else every * scale[:, None, :, None]
+def sum_parts(parts: ConvParts) -> Tensor:
+    r"""The output of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{self} + b`. Returns [N, out]."""
+    scaled_out, self_out, scale, bias = parts
+    scaled = scaled_out if scale is None else scaled_out * scale[:, None, :, None]
     summed = scaled[:, :, 0] if scaled.size(2) == 1 else scaled.sum(dim=2)
-    out = (summed + bias.to(every.dtype) if bias.numel() else summed).flatten(1)
-    return out if own is None else out + own
+    out = (summed + bias.to(scaled_out.dtype)).flatten(1)
+    return out if self_out is None else out + self_out

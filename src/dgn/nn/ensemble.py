@@ -11,21 +11,21 @@ from dgn.nn.network import DGN
 
 
 class Ensemble(nn.Module):
-    r"""Networks of one shape side by side: each is trained for itself, and what they say is averaged.
+    r"""Networks of one shape, trained side by side with independent losses; their mean is the prediction.
 
-    Not in the paper. Where a network learns its training graphs by heart, several small ones, of as many parameters
+    Not in the paper. Where a network overfits its training graphs, several small ones, of as many parameters
     together, err in different ways, and their mean :math:`\frac1B \sum_b f_b(x)` errs less than a large one.
 
-    In training they answer one after the other, a row for each branch and graph, so that a mean of losses over the rows
-    is the mean over branches. Gradients are multiplied by their number: every branch takes the steps that it would
-    take alone.
+    In training their predictions are concatenated, a row for each member and graph, so that a mean of losses over
+    the rows is the mean over members. Gradients are multiplied by their number: every member takes the steps that it
+    would take alone.
 
     Shapes:
-        As of :class:`DGN`; in training [B R, targets] in the place of [R, targets].
+        As of :class:`DGN`; in training [B R, out_channels] in the place of [R, out_channels].
 
-    >>> branches = Ensemble([DGN(3, NetworkSettings(hidden=8, aggregators=["mean"], num_layers=1)) for _ in range(2)])
+    >>> members = Ensemble([DGN(3, NetworkSettings(hidden=8, aggregators=["mean"], num_layers=1)) for _ in range(2)])
     >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
-    >>> branches(x, edge_index).shape, branches.eval()(x, edge_index).shape
+    >>> members(x, edge_index).shape, members.eval()(x, edge_index).shape
     (torch.Size([2, 1]), torch.Size([1, 1]))
     """
 
@@ -36,28 +36,29 @@ class Ensemble(nn.Module):
         self.networks = nn.ModuleList(networks)
 
     def reset_parameters(self) -> None:
-        for network in self.each:
+        for network in self.members:
             network.reset_parameters()
 
     @property
     def plan(self) -> Plan:
-        """What the branches aggregate along given directions."""
-        plan: Plan = self.each[0].plan
+        """The aggregation plan of the members."""
+        plan: Plan = self.members[0].plan
         return plan
 
     @property
     def delta(self) -> float | None:
-        """What the scalers of all branches divide by."""
-        return self.each[0].delta
+        """The divisor of the members' degree scalers."""
+        return self.members[0].delta
 
-    def forward(self, *given: Any, **named: Any) -> Tensor:
-        said = torch.stack([network(*given, **named) for network in self.networks])
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        prediction = torch.stack([network(*args, **kwargs) for network in self.networks])
         if not self.training:
-            return said.mean(dim=0)
-        said = said + (len(said) - 1) * (said - said.detach())  # the same numbers, with gradients as large as alone
-        return said.flatten(0, 1)
+            return prediction.mean(dim=0)
+        # The same values, with gradients as large as those of a member alone.
+        prediction = prediction + (len(prediction) - 1) * (prediction - prediction.detach())
+        return prediction.flatten(0, 1)
 
     @property
-    def each(self) -> list[DGN]:
+    def members(self) -> list[DGN]:
         """The networks."""
         return cast("list[DGN]", list(self.networks))

@@ -8,13 +8,13 @@ from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.conv import DGNConv
 from dgn.nn.dropout import Dropout
+from dgn.nn.edge_features import Edges, LowRankEdgeFeatures
 from dgn.nn.fused.epilogue import epilogue
 from dgn.nn.fused.select import Route, layer_route
-from dgn.nn.graph_inputs import read_graph
 from dgn.nn.init import reset
+from dgn.nn.inputs import read_graph
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures
-from dgn.nn.norm import BatchNorm, normalize_rows
+from dgn.nn.norm import BatchNorm
 
 
 class DGNLayer(nn.Module):
@@ -24,8 +24,8 @@ class DGNLayer(nn.Module):
     then the residual. The residual is left out where the widths differ.
 
     Shapes:
-        ``x`` [N, in] to [N, out]; ``weights`` of ``conv.plan.compute_weights(field, graph)``; ``size`` [N, 1] the
-        factor of the graph-size norm, or ``None``; ``real`` [N, 1]: 0 for nodes that are padding.
+        ``x`` [N, in] to [N, out]; ``weights`` of ``conv.plan.compute_weights(field, graph)``; ``graph_norm`` [N, 1] the
+        factor of the graph-size norm, or ``None``; ``node_mask`` [N, 1]: 0 for nodes that are padding.
     """
 
     def __init__(
@@ -53,20 +53,20 @@ class DGNLayer(nn.Module):
         edge_index: Any,
         weights: Weights | None = None,
         edge_attr: Edges = None,
-        size: Tensor | None = None,
-        real: Tensor | None = None,
+        graph_norm: Tensor | None = None,
+        node_mask: Tensor | None = None,
     ) -> Tensor:
         graph = read_graph(edge_index, x.size(0))
         if weights is None:
             weights = self.conv.plan.compute_weights(None, graph)
         fits = x.dim() == 2 and x.size(1) == self.conv.in_channels
         if fits and layer_route(x, self.conv, self.norm, weights, edge_attr) == Route.LAYER:
-            return self._fused(x, graph, weights, edge_attr, size, real)
+            return self._fused(x, graph, weights, edge_attr, graph_norm, node_mask)
         edge_attr = edge_attr.build() if isinstance(edge_attr, LowRankEdgeFeatures) else edge_attr
-        products = self.conv.products(x, graph, weights, edge_attr)
+        parts = self.conv.parts(x, graph, weights, edge_attr)
         if self.mix is None:
-            return epilogue(products, self.norm, self.dropout, size, real, x if self.residual else None)
-        return self._mixed(x, epilogue(products, self.norm, self.dropout, size, real, relu=False))
+            return epilogue(parts, self.norm, self.dropout, graph_norm, node_mask, x if self.residual else None)
+        return self._mixed(x, epilogue(parts, self.norm, self.dropout, graph_norm, node_mask, relu=False))
 
     def _fused(
         self,
@@ -74,14 +74,14 @@ class DGNLayer(nn.Module):
         graph: Graph,
         weights: Weights,
         edge_attr: Edges,
-        size: Tensor | None,
-        real: Tensor | None,
+        graph_norm: Tensor | None,
+        node_mask: Tensor | None,
     ) -> Tensor:
         """The layer as one autograd function of Triton kernels."""
         from dgn.nn.fused.gpu_layer import fused_layer
 
         assert self.norm is not None
-        given = x, self.conv, graph, weights, edge_attr, self.norm, self.dropout, size, real
+        given = x, self.conv, graph, weights, edge_attr, self.norm, self.dropout, graph_norm, node_mask
         if self.mix is None:
             return fused_layer(*given, residual=self.residual)
         return self._mixed(x, fused_layer(*given, relu=False, residual=False))
@@ -91,26 +91,3 @@ class DGNLayer(nn.Module):
         assert self.mix is not None
         y = nn.functional.leaky_relu(self.mix(y))
         return x + y if self.residual else y
-
-
-class VirtualNode(nn.Module):
-    """A node that talks to all nodes of its graph between two layers.
-
-    Shapes:
-        ``x`` [N, C], ``state`` [G, C], ``real`` [G, 1]: 0 for graphs that are padding; returns new ``x`` and ``state``.
-    """
-
-    def __init__(self, channels: int, dropout: float = 0.0, batch_norm: bool = True) -> None:
-        super().__init__()
-        self.linear = Linear(channels, channels)
-        self.norm = BatchNorm(channels) if batch_norm else None
-        self.dropout = Dropout(dropout)
-
-    def reset_parameters(self) -> None:
-        reset((self.linear, self.norm))
-
-    def forward(self, x: Tensor, graph: Graph, state: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        gathered = self.linear(state + graph.sum_over_graph(x))
-        gathered = gathered if self.norm is None else normalize_rows(self.norm, gathered, real)
-        state = state + self.dropout(gathered.relu())
-        return x + (state[graph.batch] if graph.batch is not None else state), state

@@ -1,4 +1,4 @@
-"""A linear map of many rows by a small matrix, with a way back that is fast on a GPU."""
+"""A linear map of many rows by a small matrix, with a fast backward pass on a GPU."""
 
 from typing import Any
 

@@ -10,19 +10,17 @@ from torch import Tensor, nn
 from dgn.aggregation import Backend, Weights
 from dgn.graph import Graph
 from dgn.nn.blocks.feed_forward import FeedForward
+from dgn.nn.blocks.virtual_node import VirtualNode
 from dgn.nn.conv import DGNConv
-from dgn.nn.encoders import CategoryEncoder
+from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
+from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
-from dgn.nn.graph_inputs import read_graph
-from dgn.nn.head import Head, leave_to_pytorch
 from dgn.nn.init import init_as_authors, reset
-from dgn.nn.layer import DGNLayer, VirtualNode
+from dgn.nn.inputs import check_width, read_graph, read_scalers
+from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import Edges, LowRankEdgeFeatures, is_low_rank
-from dgn.nn.readout import DOUBLE_WIDTH, pool
+from dgn.nn.readout import DOUBLE_WIDTH, Head, leave_to_pytorch, pool
 from dgn.nn.settings import NetworkSettings
-from dgn.nn.structural_encoder import EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
-from dgn.nn.validation import check_width, read_scalers
 
 
 class DGN(nn.Module):
@@ -119,25 +117,27 @@ class DGN(nn.Module):
         potential: Tensor | None = None,
         num_graphs: int | None = None,
         weights: Weights | None = None,
-        real: Tensor | None = None,
+        node_mask: Tensor | None = None,
         gap: Tensor | None = None,
         structure: Tensor | None = None,
     ) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
 
-        ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again. ``real`` is 0
-        for nodes that are padding: they enter no statistic. ``gap`` tells which directions form a group. ``structure``
+        ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again. ``node_mask``
+        is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group. ``structure``
         holds the numbers that a network with such an input reads.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
-            ``real`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G, out_channels], or [N, out_channels] with
-            ``readout="nodes"``.
+            ``node_mask`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G, out_channels], or [N, out_channels]
+            with ``readout="nodes"``.
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
         graph = read_graph(edge_index, x.size(0), batch, num_graphs)
-        edges = self._edges(edge_attr, graph)  # first: what comes first has its gradient last, off the way back
+        edges = self._edges(
+            edge_attr, graph
+        )  # first: what comes first has its gradient last, outside the backward pass
         h = check_width(self.node_encoder(x), self.settings.hidden)
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
@@ -145,15 +145,15 @@ class DGN(nn.Module):
             h = h + self.structure(structure)
         if weights is None:
             weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
-        size = graph.cached(f"size {h.dtype}", lambda: _size_factor(graph, h)) if self.settings.size_norm else None
+        graph_norm = graph.graph_norm(h.dtype) if self.settings.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
-        real_graphs = None if state is None else _filled(graph, h, real)
-        for number, layer in enumerate(self.layers):
-            h = layer(h, graph, weights, edges, size, real)
+        graph_mask = None if state is None else _graph_mask(graph, h, node_mask)
+        for index, layer in enumerate(self.layers):
+            h = layer(h, graph, weights, edges, graph_norm, node_mask)
             if self.feed_forwards:
-                h = self.feed_forwards[number](h, real)
-            if state is not None and number < len(self.virtual_nodes):
-                h, state = self.virtual_nodes[number](h, graph, state, real_graphs)
+                h = self.feed_forwards[index](h, node_mask)
+            if state is not None and index < len(self.virtual_nodes):
+                h, state = self.virtual_nodes[index](h, graph, state, graph_mask)
         return self.head(pool(self.settings.readout, h, graph, potential))  # type: ignore[no-any-return]
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
@@ -201,13 +201,7 @@ def _modules(widths: Sequence[int], make: Callable[[int], nn.Module]) -> nn.Modu
     return nn.ModuleList([make(width) for width in widths])
 
 
-def _filled(graph: Graph, like: Tensor, real: Tensor | None) -> Tensor:
+def _graph_mask(graph: Graph, like: Tensor, node_mask: Tensor | None) -> Tensor:
     """1 for graphs with nodes, and 0 for those that have none or padding only: they enter no statistic. [G, 1]"""
-    size = graph.graph_size(like.dtype) if real is None else graph.sum_over_graph(real)
+    size = graph.graph_size(like.dtype) if node_mask is None else graph.sum_over_graph(node_mask)
     return size.clamp(max=1)
-
-
-def _size_factor(graph: Graph, like: Tensor) -> Tensor:
-    """1 / sqrt(nodes of the graph) of each node, [N, 1]: kernels read one for each."""
-    factor = graph.graph_size(like.dtype).rsqrt()
-    return factor.repeat(graph.num_nodes, 1) if graph.batch is None else factor[graph.batch]

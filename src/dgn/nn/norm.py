@@ -1,4 +1,4 @@
-"""Batch norm over the rows that are real."""
+"""Batch norm that leaves out padding rows."""
 
 from typing import Any
 
@@ -18,21 +18,21 @@ class BatchNorm(nn.BatchNorm1d):
     .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \gamma + \beta, \qquad
         \mu = \frac{1}{\sum_i r_i} \sum_i r_i x_i, \quad \sigma^2 = \frac{1}{\sum_i r_i} \sum_i r_i (x_i - \mu)^2
 
-    ``real`` :math:`r` is 1 for rows that count and 0 for padding; without it, in one process, this is
+    ``row_mask`` :math:`r` is 1 for rows that count and 0 for padding; without it, in one process, this is
     ``nn.BatchNorm1d``. Padding gets numbers too, which nobody may read. Where no row counts, the sums are divided by 1.
 
     Shapes:
-        ``x`` [N, C], ``real`` [N, 1]; returns [N, C].
+        ``x`` [N, C], ``row_mask`` [N, 1]; returns [N, C].
     """
 
     plain = False  # whether kernels leave it, and what follows it, to PyTorch
 
-    def forward(self, input: Tensor, real: Tensor | None = None) -> Tensor:  # noqa: A002, the name of the parent class
+    def forward(self, input: Tensor, row_mask: Tensor | None = None) -> Tensor:  # noqa: A002, the name of the parent class
         together = trains_together()
-        if not self.training or (real is None and not together):
+        if not self.training or (row_mask is None and not together):
             return super().forward(input)
         x = input.to(torch.promote_types(input.dtype, torch.float32))  # half precision cannot count to a million
-        rows = torch.ones_like(x[:, :1]) if real is None else real.to(x.dtype)
+        rows = torch.ones_like(x[:, :1]) if row_mask is None else row_mask.to(x.dtype)
         found = _everywhere(rows.sum(), together)
         count = found.clamp(min=1)
         mean = _everywhere((x * rows).sum(0), together) / count
@@ -52,9 +52,9 @@ class BatchNorm(nn.BatchNorm1d):
         self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum.to(self.running_var.dtype))
 
 
-def normalize_rows(norm: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
+def normalize_rows(norm: nn.Module, x: Tensor, row_mask: Tensor | None) -> Tensor:
     """Batch norm over real rows; a norm put in its place, by ``convert_sync_batchnorm`` for example, sees all rows."""
-    y: Tensor = norm(x, real) if isinstance(norm, BatchNorm) else norm(x)
+    y: Tensor = norm(x, row_mask) if isinstance(norm, BatchNorm) else norm(x)
     return y
 
 

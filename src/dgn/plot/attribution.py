@@ -48,8 +48,8 @@ def attribute(network: DGN | Ensemble, data: Any, target: int = 0, steps: int = 
     ``edge_index``, ``field``, ``edge_attr``, ``potential``, ``structure``. ``target`` is the column of the output.
     """
     if isinstance(network, Ensemble):
-        return average([attribute(each, data, target, steps) for each in network.each])
-    if network.readout == "nodes":
+        return average([attribute(member, data, target, steps) for member in network.members])
+    if network.settings.readout == "nodes":
         raise ValueError("network: expected one that predicts for whole graphs, got readout='nodes'")
     open_network, nodes, edges = _encoded(network, data)
     point, weight = np.polynomial.legendre.leggauss(steps)

@@ -42,7 +42,7 @@ def predict(network: nn.Module, batch: Batch) -> Tensor:
         edge_attr=batch.edges.get("edge_attr"),
         potential=batch.nodes.get("potential"),
         weights=batch.weights,
-        real=batch.real if batch.padded else None,
+        node_mask=batch.node_mask if batch.padded else None,
         structure=batch.nodes.get("structure"),
     )
     return prediction
@@ -57,8 +57,8 @@ def predict_sides(network: nn.Module, sides: Sequence[Batch]) -> Tensor:
 def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
     """The targets of a batch, and 1 or 0 for each whether it is real."""
     if "y" in batch.nodes:
-        return batch.nodes["y"], batch.real[:, 0]
-    return batch.graphs["y"], batch.real_graphs[:, 0]
+        return batch.nodes["y"], batch.node_mask[:, 0]
+    return batch.graphs["y"], batch.graph_mask[:, 0]
 
 
 def training_target(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -84,7 +84,7 @@ class Split:
     ) -> None:
         batches, self.objective, self.sides = sides[0], objective, len(sides)
         words = batches.words if len(sides) == 1 else torch.cat([side.words for side in sides], dim=1)
-        self.batches = StaticBatches(words, batches.slots, batches.room)
+        self.batches = StaticBatches(words, batches.slots, batches.room, batches.scalers)
         place = batches.words.device if device is None else device
         every = [target_of(batch) for batch in self.batches]
         real = torch.cat([real for _, real in every]) > 0

@@ -12,7 +12,7 @@ from dgn.aggregation.scalers import mean_log_degree
 from dgn.data.benchmark import Benchmark, with_directions, with_fraction
 from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.packed import PackedGraphs
-from dgn.nn.conv_parts import degree_scaler_key
+from dgn.nn.conv_parts import ScalerKey
 from dgn.training.augment import changes_field, mirrors_alone
 from dgn.training.devices import dataset_device
 from dgn.training.evaluate import Split, required_inputs
@@ -61,8 +61,8 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if experiment.augmentation.input_noise:
         store.deviation = store.nodes["x"][shown].float().std(dim=0, unbiased=False)
     if network.scalers != ("identity",):
-        name = degree_scaler_key(network.scalers, delta, torch.float32)
-        store.known[name] = degree_scalers(store.graph.in_degree, network.scalers, delta, torch.float32)
+        key = ScalerKey(network.scalers, delta, torch.float32)
+        store.scalers = key, degree_scalers(store.graph.in_degree, *key)
     if network.tta_mirror or mirrors_alone(experiment.augmentation):
         store.mirrored = reflect_weights(plan, store)
     if mirrors_alone(experiment.augmentation) or not changes_field(experiment.augmentation):
@@ -129,7 +129,9 @@ def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     for name, is_read in reads.items():
         if is_read and not benchmark.coordinates:
             remedy = ", or set augmentation.reflection" if name == "augmentation.mirror" else ""
-            raise ValueError(f"{name}: expected graphs with coordinates, got some without; leave it out{remedy}")
+            raise ValueError(
+                f"{name}: expected graphs with coordinates, got directions from eigenvectors; leave it out{remedy}"
+            )
     return any(reads.values())
 
 

@@ -74,8 +74,8 @@ def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
     assert len(batches) == len(numbers)
     for batch, row in zip(batches, numbers, strict=True):
         if (row == NONE).all():
-            assert not batch.real.any()
-            assert not batch.real_graphs.any()
+            assert not batch.node_mask.any()
+            assert not batch.graph_mask.any()
             continue
         expected = by_pyg(GRAPHS, row)
         n, e, filled = expected.num_nodes, expected.num_edges, row != NONE
@@ -87,7 +87,7 @@ def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
         assert torch.equal(batch.graph.by_target.neighbor[:e], theirs.by_target.neighbor)
         assert torch.equal(batch.graph.by_target.order, torch.arange(room.edges, dtype=torch.int32))
         assert torch.equal(batch.graph.source_pointer[: n + 1], ordered.source_pointer)
-        assert torch.equal(batch.graph.target_to_source[:e], ordered.place)
+        assert torch.equal(batch.graph.target_to_source[:e], ordered.target_to_source)
         assert torch.equal(batch.graph.in_degree[:n], theirs.in_degree)
         place_of = filled.nonzero()[:, 0]
         assert torch.equal(batch.graph.batch[:n], place_of[expected.batch])
@@ -96,8 +96,8 @@ def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
         for name in NAMES["edges"]:
             assert torch.equal(batch.edges[name][:e], wide(expected[name])[order])
         assert torch.equal(batch.graphs["y"][:-1][filled], GRAPHS.graphs["y"][row[filled]])
-        assert batch.real[:, 0].tolist() == [1.0] * n + [0.0] * (room.nodes - n)
-        assert batch.real_graphs[:, 0].tolist() == [*filled.float().tolist(), 0.0]
+        assert batch.node_mask[:, 0].tolist() == [1.0] * n + [0.0] * (room.nodes - n)
+        assert batch.graph_mask[:, 0].tolist() == [*filled.float().tolist(), 0.0]
 
 
 def wide(values):
@@ -118,7 +118,7 @@ def test_padding_belongs_to_a_graph_of_its_own_and_joins_no_node(numbers, room):
         assert (graph.source_pointer[n:] == e).all()
         assert (graph.in_degree[n:] == 0).all()
         assert torch.equal(graph.target_to_source.sort().values, torch.arange(room.edges, dtype=torch.int32))
-        pointer = graph._cache["node_pointer"]
+        pointer = graph.parts.node_pointer
         assert torch.equal(pointer.diff(), graph.batch.bincount(minlength=room.graphs + 1))
         if room.edges > e:  # whatever reads a padding edge must find nodes that nobody asks for
             assert graph.edge_index[:, e:].min() >= n
@@ -215,7 +215,7 @@ def test_networks_see_no_padding(options, dtype):
             edges={"edge_attr": batch.edges["kind"]},
         )
         out = predict(padded, given)
-        real = batch.real if options.get("readout") == "nodes" else batch.real_graphs
+        real = batch.node_mask if options.get("readout") == "nodes" else batch.graph_mask
         expected = alone_on(alone, by_pyg(GRAPHS, row), dtype)
         close(out[real[:, 0] > 0], expected, dtype)
         (out * real).square().sum().backward()
@@ -256,7 +256,7 @@ def test_empty_places_have_finite_gradients():
     numbers = torch.tensor([[NONE, 3], [2, 5]])
     weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
     for batch in store.replaced(weights).gather(numbers, store.needs(numbers)):
-        (predict(net, batch) * batch.real_graphs).sum().backward()
+        (predict(net, batch) * batch.graph_mask).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in net.parameters())
     assert all(torch.isfinite(value).all() for value in net.buffers())
 
@@ -275,3 +275,20 @@ def test_an_encoder_of_numbers_reads_them_as_single_precision():
     expected = by_pyg(GRAPHS, numbers[0])
     alone = net(expected.potential, expected.edge_index, edge_attr=expected.length.float(), batch=expected.batch)
     close(out[:-1], alone, torch.float32)
+
+
+def test_nothing_of_a_batch_is_computed_again(monkeypatch):
+    """Whatever a loader fills in is read by the graph under the same field: a part that is computed anew fails."""
+    packed = PackedGraphs.pack([(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3), (torch.tensor([[0, 1], [1, 0]]), 2)])
+    dataset = DeviceDataset(packed, {}, "cpu")
+    monkeypatch.setattr("dgn.graph.graph._group", lambda *_: pytest.fail("edges were sorted again"))
+    monkeypatch.setattr("dgn.graph.graph._inverse", lambda *_: pytest.fail("the transpose was computed again"))
+    numbers = torch.tensor([[0, 1]])
+    (batch,) = dataset.gather(numbers, dataset.needs(numbers)._replace(padded=True))
+    graph, parts = batch.graph, batch.graph.parts
+    assert graph.by_target is parts.by_target
+    assert graph.target_to_source is parts.target_to_source
+    assert graph.source_pointer is parts.source_pointer
+    assert graph.graph_size(torch.float32) is parts.graph_size[torch.float32]
+    assert graph.graph_norm(torch.float32) is parts.graph_norm[torch.float32]
+    assert graph.num_graphs == 3

@@ -107,10 +107,5 @@ def test_failures_are_not_cached(tmp_path: Path) -> None:
 def test_sources_of_a_cache_exist() -> None:
     """The key of a result holds the code that computes it: a folder that moved would silently leave it out."""
     package = Path(dgn.__file__).parent
-    kinds = (
-        [directions.CACHE_FORMAT, encodings.CACHE_FORMAT]
-        if hasattr(directions, "CACHE_FORMAT")
-        else [directions.KIND, encodings.KIND]
-    )
-    for kind in kinds:
-        assert all(any((package / name).rglob("*.py")) for name in kind.sources), kind
+    for cache_format in (directions.CACHE_FORMAT, encodings.CACHE_FORMAT):
+        assert all(any((package / name).rglob("*.py")) for name in cache_format.sources), cache_format

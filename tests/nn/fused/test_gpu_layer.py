@@ -8,7 +8,7 @@ import torch
 from dgn.graph import as_graph
 from dgn.nn import DGNConv
 from dgn.nn.dropout import Dropout
-from dgn.nn.edge_table import EdgeTable
+from dgn.nn.edge_features import EdgeTable
 from dgn.nn.fused.epilogue import epilogue
 from dgn.nn.fused.gpu_layer import NARROW, block_diag
 from dgn.nn.layer import DGNLayer

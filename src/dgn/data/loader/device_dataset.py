@@ -9,9 +9,19 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Weights
-from dgn.data.loader.static_batch import BatchShape, StaticBatches, lay_out
+from dgn.data.loader.static_batch import (
+    EDGE_WEIGHT,
+    SCALERS,
+    SELF_WEIGHT,
+    BatchShape,
+    StaticBatches,
+    array_name,
+    lay_out,
+)
 from dgn.data.packed import PackedGraphs
-from dgn.graph import Graph
+from dgn.graph import Graph, GraphParts
+from dgn.kernels.batch_layout import BatchLayout
+from dgn.nn.conv_parts import ScalerKey
 
 SPREAD = 5.0  # standard deviations of room above the mean size of a batch
 MULTIPLE = 64  # sizes are rounded up to it
@@ -37,8 +47,8 @@ class DeviceDataset:
         first_node, first_edge = placed.node_pointer, placed.edge_pointer
         whole = placed.graph
         order = whole.by_target.order.long()
-        graph = Graph(whole.edge_index[:, order], whole.num_nodes, whole.batch)
-        graph.cached("num_graphs", lambda: len(graphs))
+        parts = GraphParts(num_graphs=len(graphs))
+        graph = Graph(whole.edge_index[:, order], whole.num_nodes, whole.batch, parts)
         self.graph = graph
         assert graph.batch is not None
         of_node, of_edge = first_edge[graph.batch], first_edge[graph.batch[graph.target]]
@@ -51,7 +61,7 @@ class DeviceDataset:
         self.nodes = {name: _wide(placed.nodes[name]) for name in names.get("nodes", ())}
         self.edges = {name: _wide(placed.edges[name])[order] for name in names.get("edges", ())}
         self.graphs = {name: _wide(placed.graphs[name]) for name in names.get("graphs", ())}
-        self.known: dict[str, Tensor] = {}  # of nodes, by the name under which a graph keeps it
+        self.scalers: tuple[ScalerKey, Tensor] | None = None  # degree scalers of all nodes, where they are wanted
         empty = torch.empty(0, device=device)
         self.deviation: Tensor | None = None  # of each input over the nodes of training graphs, where it is wanted
         self.mirrored: Weights | None = None  # those of all graphs mirrored, where they are wanted
@@ -103,57 +113,66 @@ class DeviceDataset:
         last = torch.full_like(edge_start[:, :1], room.nodes)
         ends = self._ends[:, edge].transpose(0, 1) + shift
         sizes = torch.cat([node_count, room.nodes - node_start[:, -1:]], dim=1).float()
-        arrays = {
-            "ends": torch.where(real_edge[:, None], ends, room.nodes - 1),
-            "place": torch.where(real_edge, self._place[edge] + edge_start.gather(1, owner).to(torch.int32), position),
-            "pointer": torch.cat([edges_before + self._pointer[node] * real, edge_start[:, -1:]], dim=1),
-            "source_pointer": torch.cat([edges_before + self._source_pointer[node] * real, edge_start[:, -1:]], dim=1),
-            "number": number,
-            "node_pointer": torch.cat([node_start, last], dim=1),
-            f"known.size {torch.float32}": sizes.clamp(min=1).rsqrt().gather(1, number)[:, :, None],
-            f"known.graph size {torch.float32}": sizes[:, :, None],
-            "real": real[:, :, None].float(),
-            "real_graphs": torch.nn.functional.pad(filled.float(), (0, 1))[:, :, None],
-            "weight": self.weights.edge[edge],
-            "self_weight": self.weights.self[node],
-        }
-        arrays |= {f"known.{name}": value[node] for name, value in self.known.items()}
+        layout = BatchLayout(
+            edge_index=torch.where(real_edge[:, None], ends, room.nodes - 1),
+            target_to_source=torch.where(
+                real_edge, self._place[edge] + edge_start.gather(1, owner).to(torch.int32), position
+            ),
+            pointer=torch.cat([edges_before + self._pointer[node] * real, edge_start[:, -1:]], dim=1),
+            source_pointer=torch.cat([edges_before + self._source_pointer[node] * real, edge_start[:, -1:]], dim=1),
+            batch=number,
+            node_pointer=torch.cat([node_start, last], dim=1),
+            graph_norm=sizes.clamp(min=1).rsqrt().gather(1, number)[:, :, None],
+            graph_size=sizes[:, :, None],
+            node_mask=real[:, :, None].float(),
+            graph_mask=torch.nn.functional.pad(filled.float(), (0, 1))[:, :, None],
+        )
+        arrays = {array_name("layout", name): array for name, array in layout._asdict().items()}
         graph = torch.nn.functional.pad(chosen, (0, 1))
-        for kind, values, row in (
-            ("nodes", self.nodes, node),
-            ("edges", self.edges, edge),
-            ("graphs", self.graphs, graph),
-        ):
-            arrays |= {f"{kind}.{name}": value[row] for name, value in values.items()}
-        return StaticBatches.of(arrays, room)
+        for values, row in zip(self._features(), (node, edge, graph), strict=True):
+            arrays |= {name: value[row] for name, value in values.items()}
+        return StaticBatches.of(arrays, room, self._scaler_key)
+
+    @property
+    def _scaler_key(self) -> ScalerKey | None:
+        return None if self.scalers is None else self.scalers[0]
+
+    def _features(self) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        """What batches hold of nodes, edges and graphs, by the name of its array."""
+        nodes, edges, graphs = (
+            {array_name(table, name): value for name, value in values.items()}
+            for table, values in (("nodes", self.nodes), ("edges", self.edges), ("graphs", self.graphs))
+        )
+        scalers = {} if self.scalers is None else {SCALERS: self.scalers[1]}
+        return {SELF_WEIGHT: self.weights.self, **scalers, **nodes}, {EDGE_WEIGHT: self.weights.edge, **edges}, graphs
 
     def _copy(self, numbers: Tensor, room: BatchShape) -> StaticBatches:
         """:meth:`gather` on the CPU, each array at once where it belongs."""
-        from dgn.kernels.numba.gather_batch import copy_batch
+        from dgn.kernels.numba.gather_batch import DatasetLayout, Table, copy_batch
 
-        by_node = {"self_weight": self.weights.self, **{f"known.{name}": value for name, value in self.known.items()}}
-        by_node |= {f"nodes.{name}": value for name, value in self.nodes.items()}
-        by_edge = {"weight": self.weights.edge, **{f"edges.{name}": value for name, value in self.edges.items()}}
-        by_graph = {f"graphs.{name}": value for name, value in self.graphs.items()}
-        nodes, edges, graphs, whole, half = room.nodes, room.edges, room.graphs + 1, torch.int64, torch.int32
-        arrays = {
-            "ends": ((2, edges), half), "place": ((edges,), half),
-            "pointer": ((nodes + 1,), whole), "source_pointer": ((nodes + 1,), whole),
-            "number": ((nodes,), whole), "node_pointer": ((graphs + 1,), whole),
-            f"known.size {torch.float32}": ((nodes, 1), torch.float32),
-            f"known.graph size {torch.float32}": ((graphs, 1), torch.float32),
-            "real": ((nodes, 1), torch.float32), "real_graphs": ((graphs, 1), torch.float32),
-        }  # fmt: skip
-        for rows, values in ((nodes, by_node), (edges, by_edge), (graphs, by_graph)):
+        nodes, edges, graphs, int32, int64, single = (
+            room.nodes, room.edges, room.graphs + 1, torch.int32, torch.int64, torch.float32,
+        )  # fmt: skip
+        shapes = BatchLayout(
+            edge_index=((2, edges), int32), target_to_source=((edges,), int32), pointer=((nodes + 1,), int64),
+            source_pointer=((nodes + 1,), int64), batch=((nodes,), int64), node_pointer=((graphs + 1,), int64),
+            graph_norm=((nodes, 1), single), graph_size=((graphs, 1), single), node_mask=((nodes, 1), single),
+            graph_mask=((graphs, 1), single),
+        )  # fmt: skip
+        arrays = {array_name("layout", name): shape for name, shape in shapes._asdict().items()}
+        features = self._features()
+        for rows, values in zip((nodes, edges, graphs), features, strict=True):
             arrays |= {name: ((rows, *value.shape[1:]), value.dtype) for name, value in values.items()}
         slots, length = lay_out(arrays)
         words = torch.zeros(len(numbers), length, dtype=torch.int32)  # between arrays too: the same bits every time
         layout = self._first_node, self._first_edge, self._ends, self._place, self._pointer, self._source_pointer
-        given = [part.numpy() for part in layout]
+        dataset = DatasetLayout(*(part.numpy() for part in layout))
         for row, chosen in zip(words, numbers, strict=True):
             views = {name: slot.view(row) for name, slot in slots.items()}
-            copy_batch(chosen, given, (by_node, by_edge, by_graph), views)
-        return StaticBatches(words, slots, room)
+            out = BatchLayout(*(views[array_name("layout", name)] for name in BatchLayout._fields))
+            tables = ([Table(value, views[name]) for name, value in values.items()] for values in features)
+            copy_batch(chosen, dataset, out, *tables)
+        return StaticBatches(words, slots, room, self._scaler_key)
 
 
 def _wide(values: Tensor) -> Tensor:

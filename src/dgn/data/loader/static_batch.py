@@ -9,24 +9,29 @@ import torch
 from torch import Tensor
 
 from dgn.aggregation import Weights
-from dgn.graph import Graph, Layout, graph_from_layout
+from dgn.graph import Graph, GraphParts, Layout
+from dgn.kernels.batch_layout import BatchLayout
+from dgn.nn.conv_parts import ScalerKey
+
+EDGE_WEIGHT, SELF_WEIGHT, SCALERS = "weights.edge", "weights.self", "scalers"  # arrays that are no features
 
 
 class Batch(NamedTuple):
     """Some graphs side by side, with padding behind them.
 
-    Padding nodes belong to one graph more, the last; padding edges to no node. ``real`` and ``real_graphs`` are 1 for
-    what is real and 0 for padding, ``padded`` says whether there are nodes of padding. Edges are sorted by target.
+    Padding nodes belong to one graph more, the last; padding edges to no node. ``node_mask`` and ``graph_mask`` are
+    1 for nodes and graphs of the dataset and 0 for padding, ``padded`` says whether there are nodes of padding. Edges
+    are sorted by target.
 
     Shapes:
-        ``real`` [N, 1], ``real_graphs`` [G + 1, 1]; ``nodes``, ``edges`` and ``graphs`` hold values of N, E and G + 1
-        rows.
+        ``node_mask`` [N, 1], ``graph_mask`` [G + 1, 1]; ``nodes``, ``edges`` and ``graphs`` hold values of N, E and G +
+        1 rows.
     """
 
     graph: Graph
     weights: Weights
-    real: Tensor
-    real_graphs: Tensor
+    node_mask: Tensor
+    graph_mask: Tensor
     nodes: Mapping[str, Tensor]
     edges: Mapping[str, Tensor]
     graphs: Mapping[str, Tensor]
@@ -80,14 +85,14 @@ class StaticBatches:
     words: Tensor
     slots: Mapping[str, BufferSlot]
     room: BatchShape
+    scalers: ScalerKey | None = None
     _last: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Tensor], room: BatchShape) -> "StaticBatches":
-        """Pack arrays [S, ...] of 4 or 8 bytes a number.
+    def of(cls, arrays: Mapping[str, Tensor], room: BatchShape, scalers: ScalerKey | None = None) -> "StaticBatches":
+        """Pack arrays [S, ...] of 4 or 8 bytes a number, under the names of :func:`array_name`.
 
-        Values of nodes, edges and graphs are named ``nodes.x`` and so on; ``known.`` stands before the names of what
-        the graph would otherwise make itself.
+        ``scalers`` are those in the array ``SCALERS``, if there is one.
         """
         first = next(iter(arrays.values()))
         steps = first.size(0)
@@ -97,10 +102,10 @@ class StaticBatches:
             if slot.words:
                 flat = arrays[name].contiguous().view(steps, -1)
                 words[:, slot.start : slot.start + slot.words] = flat.view(torch.int32)
-        return cls(words, slots, room)
+        return cls(words, slots, room, scalers)
 
     def to(self, device: torch.device | str) -> "StaticBatches":
-        return StaticBatches(self.words.to(device, non_blocking=True), self.slots, self.room)
+        return StaticBatches(self.words.to(device, non_blocking=True), self.slots, self.room, self.scalers)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -111,28 +116,36 @@ class StaticBatches:
     def read(self, row: Tensor) -> Batch:
         """The batch in a row of words; its arrays are views of the row. On the CPU, the last one read is kept."""
         if self._last and self._last[0] is row:
-            known: Batch = self._last[1]
-            return known
+            last: Batch = self._last[1]
+            return last
         arrays = {name: slot.view(row) for name, slot in self.slots.items()}
-        tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}, "known": {}}
-        for name in arrays:
-            kind, _, own = name.partition(".")
-            if own:
-                tables[kind][own] = arrays[name]
-        ends = arrays["ends"]
-        order = torch.arange(self.room.edges, dtype=torch.int32, device=row.device)
-        graph = graph_from_layout(
-            ends if row.is_cuda else ends.long(),  # kernels on a GPU read the layout alone
-            arrays["number"],
-            self.room.graphs + 1,
-            by_target=Layout(arrays["pointer"], order, ends[0]),
-            source_pointer=arrays["source_pointer"],
-            place=arrays["place"],
-            node_pointer=arrays["node_pointer"],
-            **tables.pop("known"),
+        layout = BatchLayout(*(arrays[array_name("layout", name)] for name in BatchLayout._fields))
+        edge_index, order = layout.edge_index, torch.arange(self.room.edges, dtype=torch.int32, device=row.device)
+        parts = GraphParts(
+            num_graphs=self.room.graphs + 1,
+            by_target=Layout(layout.pointer, order, edge_index[0]),
+            source_pointer=layout.source_pointer,
+            target_to_source=layout.target_to_source,
+            node_pointer=layout.node_pointer,
+            graph_size={torch.float32: layout.graph_size},
+            graph_norm={torch.float32: layout.graph_norm},
+            derived={} if self.scalers is None else {self.scalers: arrays[SCALERS]},
         )
-        weights = Weights(arrays["weight"], arrays["self_weight"])
-        batch = Batch(graph, weights, arrays["real"], arrays["real_graphs"], **tables, padded=self.room.padded)
+        # Kernels on a GPU read the layout alone.
+        graph = Graph.from_layout(edge_index if row.is_cuda else edge_index.long(), layout.batch, parts)
+        features = {table: _table(arrays, table) for table in ("nodes", "edges", "graphs")}
+        weights = Weights(arrays[EDGE_WEIGHT], arrays[SELF_WEIGHT])
+        batch = Batch(graph, weights, layout.node_mask, layout.graph_mask, **features, padded=self.room.padded)
         if not row.is_cuda:  # a captured step reads new batches from the same row
             self._last[:] = row, batch
         return batch
+
+
+def array_name(table: str, name: str) -> str:
+    """The name of an array in a buffer: ``layout`` for those of :class:`BatchLayout`, else nodes, edges or graphs."""
+    return f"{table}.{name}"
+
+
+def _table(arrays: Mapping[str, Tensor], table: str) -> dict[str, Tensor]:
+    prefix = array_name(table, "")
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
     no norm.
 
     Shapes:
-        ``x`` [N, C]; ``real`` [N, 1]: 0 for nodes that are padding; returns [N, C].
+        ``x`` [N, C]; ``node_mask`` [N, 1]: 0 for nodes that are padding; returns [N, C].
 
     >>> import torch
     >>> FeedForward(8, factor=2)(torch.randn(5, 8)).shape
@@ -36,9 +36,9 @@ class FeedForward(nn.Module):
     def reset_parameters(self) -> None:
         reset((self.widen, self.norm, self.narrow))
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, node_mask: Tensor | None = None) -> Tensor:
         wide = multiply(x, self.widen.weight)
-        products = ConvParts(wide[:, None, None], None, None, self.widen.bias[None])
-        inner = epilogue(products, self.norm, self.dropout, real=real)
+        parts = ConvParts(wide[:, None, None], None, None, self.widen.bias[None])
+        inner = epilogue(parts, self.norm, self.dropout, node_mask=node_mask)
         out: Tensor = x + self.narrow(inner)
         return out

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from dgn.aggregation import degree_scalers
 from dgn.graph import Graph
 from dgn.kernels.autograd import once_differentiable
-from dgn.nn.conv_parts import degree_scaler_key
+from dgn.nn.conv_parts import ScalerKey
 
 MULTIPLE = 16  # products whose result is a multiple of this wide run up to half as fast again
 
@@ -43,15 +43,13 @@ def group_by_degree(graph: Graph) -> Groups:
         inverse = torch.empty_like(order).index_copy(0, order, torch.arange(order.size(0)))
         return Groups(order, inverse, degree, [0, *count[degree].cumsum(0).tolist()])
 
-    groups: Groups = graph.cached("groups by degree", make)
-    return groups
+    return graph.cached(Groups, make)
 
 
 def scale_groups(graph: Graph, scalers: tuple[str, ...], delta: float, dtype: torch.dtype) -> Tensor:
     """The scalers of each degree of a graph, [D, S], made once."""
-    degree, name = group_by_degree(graph).degree, degree_scaler_key(scalers, delta, dtype)
-    scale: Tensor = graph.cached(f"groups {name}", lambda: degree_scalers(degree, scalers, delta, dtype))
-    return scale
+    degree, key = group_by_degree(graph).degree, ScalerKey(scalers, delta, dtype)
+    return graph.cached((Groups, key), lambda: degree_scalers(degree, *key))
 
 
 def update_by_degree(

@@ -15,7 +15,7 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, table: Tensor) -> Tensor:
         ctx.save_for_backward(rows)
-        ctx.kinds = table.size(0)
+        ctx.num_rows = table.size(0)
         if table.is_cuda and rows.numel() and table.dtype == torch.float32 and find_spec("triton") is not None:
             from dgn.kernels.triton.embedding import sum_rows
 
@@ -25,13 +25,13 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         (rows,) = ctx.saved_tensors
-        few = rows.size(1) == 1 and ctx.kinds <= FEW_TYPES and not torch.is_grad_enabled()  # kernels go one way back
+        few = rows.size(1) == 1 and ctx.num_rows <= FEW_TYPES and not torch.is_grad_enabled()
         if few and find_spec("triton") is not None:
             from dgn.kernels.triton.segment_sum import sum_by_type
 
-            return None, sum_by_type(grad, rows[:, 0], ctx.kinds)
+            return None, sum_by_type(grad, rows[:, 0], ctx.num_rows)
         # Columns have rows of their own in the table: no row of it is named twice.
-        named = grad.new_zeros(rows.size(0), ctx.kinds).scatter_(1, rows, 1.0)
+        named = grad.new_zeros(rows.size(0), ctx.num_rows).scatter_(1, rows, 1.0)
         return None, named.T @ grad
 
 

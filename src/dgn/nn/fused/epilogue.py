@@ -5,18 +5,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgn.nn.conv_parts import ConvParts, combine
+from dgn.nn.conv_parts import ConvParts, sum_parts
 from dgn.nn.dropout import Dropout
 from dgn.nn.fused.select import kernels_apply
 from dgn.nn.norm import BatchNorm, normalize_rows
 
 
 def epilogue(
-    products: ConvParts,
+    parts: ConvParts,
     norm: BatchNorm | None,
     dropout: Dropout,
-    size: Tensor | None = None,
-    real: Tensor | None = None,
+    graph_norm: Tensor | None = None,
+    node_mask: Tensor | None = None,
     residual: Tensor | None = None,
     relu: bool = True,
 ) -> Tensor:
@@ -25,37 +25,38 @@ def epilogue(
     .. math:: \text{dropout}\Big(r_i + \text{relu}\Big(\text{norm}\Big(s_i \big(\textstyle\sum_s S_s y_{is} +
         y_i^{own} + b\big)\Big)\Big)\Big)
 
-    ``size`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is three kernels each way.
+    ``graph_norm`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is three kernels each way.
 
     Shapes:
-        ``products`` see :class:`ConvParts`; ``size`` and ``real`` [N, 1], ``residual`` [N, out]; returns [N, out].
+        ``parts`` see :class:`ConvParts`; ``graph_norm`` and ``node_mask`` [N, 1], ``residual`` [N, out]; returns [N,
+        out].
     """
-    if norm is not None and kernels_apply(products.every, norm):
-        return fused_epilogue(products, norm, dropout, size, real, residual, relu)
-    y = combine(products)
-    y = y if size is None else y * size
-    y = y if norm is None else normalize_rows(norm, y, real)
+    if norm is not None and kernels_apply(parts.scaled_out, norm):
+        return fused_epilogue(parts, norm, dropout, graph_norm, node_mask, residual, relu)
+    y = sum_parts(parts)
+    y = y if graph_norm is None else y * graph_norm
+    y = y if norm is None else normalize_rows(norm, y, node_mask)
     y = y.relu() if relu else y
     out: Tensor = dropout(y if residual is None else y + residual)
     return out
 
 
 def fused_epilogue(
-    products: ConvParts,
+    parts: ConvParts,
     norm: BatchNorm,
     dropout: Dropout,
-    size: Tensor | None,
-    real: Tensor | None,
+    graph_norm: Tensor | None,
+    node_mask: Tensor | None,
     residual: Tensor | None,
     relu: bool,
 ) -> Tensor:
     """The same by the kernels of ``tail_kernels``."""
-    from dgn.nn.fused.gpu_epilogue import Finish
+    from dgn.nn.fused.gpu_epilogue import FusedEpilogue
 
-    every, own, scale, bias = products
-    rows = every.size(0)
-    end = epilogue_args(rows, norm, size, real, relu, dropout_mask(rows, norm, dropout), dropout.p)
-    out: Tensor = Finish.apply(every, own, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
+    scaled_out, self_out, scale, bias = parts
+    rows = scaled_out.size(0)
+    end = epilogue_args(rows, norm, graph_norm, node_mask, relu, dropout_mask(rows, norm, dropout), dropout.p)
+    out: Tensor = FusedEpilogue.apply(scaled_out, self_out, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -63,17 +64,23 @@ def dropout_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
     """1 for what dropout keeps and 0 for the rest [N, out]; ``None`` where it does nothing."""
     if not dropout.training or dropout.p == 0:
         return None
-    kept = torch.empty(rows, norm.num_features, device=norm.weight.device)
-    return kept.bernoulli_(1 - dropout.p, generator=dropout.generator)
+    mask = torch.empty(rows, norm.num_features, device=norm.weight.device)
+    return mask.bernoulli_(1 - dropout.p, generator=dropout.generator)
 
 
 def epilogue_args(
-    rows: int, norm: BatchNorm, size: Tensor | None, real: Tensor | None, relu: bool, kept: Tensor | None, p: float
+    rows: int,
+    norm: BatchNorm,
+    graph_norm: Tensor | None,
+    node_mask: Tensor | None,
+    relu: bool,
+    mask: Tensor | None,
+    p: float,
 ) -> Any:
-    """What the kernels are told of the end of a layer."""
+    """The arguments of the epilogue kernels."""
     from dgn.nn.fused.gpu_epilogue import EpilogueArgs, Running
 
     # Kernels read one number for each row, and each behind the one before.
-    size, real = (None if part is None else part.expand(rows, 1).contiguous() for part in (size, real))
+    norms, mask = (None if part is None else part.expand(rows, 1).contiguous() for part in (graph_norm, node_mask))
     statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
-    return EpilogueArgs(size, real, kept, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))
+    return EpilogueArgs(norms, mask, mask, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))

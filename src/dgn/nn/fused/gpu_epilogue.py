@@ -18,7 +18,7 @@ from dgn.kernels.triton.epilogue import (
 
 MOST_BLOCKS = 256  # of rows: their statistics are read at once
 MOST_APART = 1024  # of rows that need no statistics
-BLOCK_N = 16  # rows at once; measured, 32 takes three times as long on the way back
+BLOCK_N = 16  # rows at once; measured, 32 takes three times as long on the backward pass
 
 
 class Running(NamedTuple):
@@ -32,11 +32,11 @@ class Running(NamedTuple):
 
 
 class EpilogueArgs(NamedTuple):
-    """What follows the update: ``size`` and ``real`` [N, 1], ``kept`` [N, out] of dropout, and the ReLU."""
+    """What follows the update: ``graph_norm`` and ``node_mask`` [N, 1], ``mask`` [N, out] of dropout, and the ReLU."""
 
-    size: Tensor | None
-    real: Tensor | None
-    kept: Tensor | None
+    graph_norm: Tensor | None
+    node_mask: Tensor | None
+    mask: Tensor | None
     keep_factor: float
     relu: bool
     running: Running
@@ -71,37 +71,37 @@ def normalize(
 ) -> tuple[Tensor, BatchStats]:
     """Batch norm, ReLU, residual and dropout: [N, out] -> [N, out], and the statistics."""
     n, channels = y.shape
-    found = BatchStats(*(y.new_empty(k) for k in (channels, channels, 1)))
+    stats = BatchStats(*(y.new_empty(k) for k in (channels, channels, 1)))
     running, out = end.running, torch.empty_like(y)
     narrow, small = _statistics(channels)
     find_statistics[narrow](
-        *parts, running.mean, running.variance, running.tracked, *found, channels, len(parts.count), running.eps,
+        *parts, running.mean, running.variance, running.tracked, *stats, channels, len(parts.count), running.eps,
         running.momentum, **small,
     )  # fmt: skip
     rows, _, grid, shape = split_rows(n, channels, MOST_APART)
     normalize_rows[grid](
-        y, found.mean, found.inverse, gamma, beta, _or(residual, y), _or(end.kept, y), out, n, channels, rows,
-        end.keep_factor, RELU=end.relu, HAS_KEPT=end.kept is not None, HAS_RESIDUAL=residual is not None, **shape,
+        y, stats.mean, stats.inverse, gamma, beta, _or(residual, y), _or(end.mask, y), out, n, channels, rows,
+        end.keep_factor, RELU=end.relu, HAS_KEPT=end.mask is not None, HAS_RESIDUAL=residual is not None, **shape,
     )  # fmt: skip
-    return out, found
+    return out, stats
 
 
 def norm_gradients(
-    grad: Tensor, y: Tensor, found: BatchStats, gamma: Tensor, beta: Tensor, end: EpilogueArgs
+    grad: Tensor, y: Tensor, stats: BatchStats, gamma: Tensor, beta: Tensor, end: EpilogueArgs
 ) -> NormGradients:
     """Sums over all rows that the gradient of each row needs."""
     n, channels = y.shape
     rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
     parts = y.new_empty(5, blocks, channels)
     sum_gradients[grid](
-        grad, y, _or(end.kept, y), _or(end.size, y), _or(end.real, y), found.mean, found.inverse, gamma, beta, parts, n,
-        channels, rows, blocks, end.keep_factor, RELU=end.relu, HAS_KEPT=end.kept is not None,
-        HAS_SIZE=end.size is not None, HAS_REAL=end.real is not None, **shape,
+        grad, y, _or(end.mask, y), _or(end.graph_norm, y), _or(end.node_mask, y), stats.mean, stats.inverse, gamma,
+        beta, parts, n, channels, rows, blocks, end.keep_factor, RELU=end.relu, HAS_KEPT=end.mask is not None,
+        HAS_SIZE=end.graph_norm is not None, HAS_REAL=end.node_mask is not None, **shape,
     )  # fmt: skip
     of = NormGradients(*(torch.empty_like(gamma) for _ in range(3)))
     narrow, small = _statistics(channels)
     find_gradients[narrow](
-        parts, gamma, found.inverse, found.total, of.beta, of.gamma, of.bias, channels, blocks, **small
+        parts, gamma, stats.inverse, stats.total, of.beta, of.gamma, of.bias, channels, blocks, **small
     )
     return of
 
@@ -109,55 +109,61 @@ def norm_gradients(
 def row_gradients(
     grad: Tensor,
     y: Tensor,
-    found: BatchStats,
+    stats: BatchStats,
     gamma: Tensor,
     beta: Tensor,
     of: NormGradients,
     end: EpilogueArgs,
     scale: Tensor | None,
-    every: Tensor,
-    own: Tensor | None,
+    scaled_out: Tensor,
+    self_out: Tensor | None,
     residual: bool,
 ) -> Tensor | None:
-    """Gradients before the norm, written to ``every`` (for each scaler) and ``own``; returns that of the residual."""
+    """Gradients before the norm, written to ``scaled_out`` and ``self_out``; returns that of the residual."""
     n, channels = y.shape
     rows, _, grid, shape = split_rows(n, channels, MOST_APART)
-    apart = residual and end.kept is not None
+    apart = residual and end.mask is not None
     residual_grad = torch.empty_like(y) if apart else grad if residual else None
     gradient_of_rows[grid](
-        grad, y, _or(end.kept, y), _or(scale, y), _or(end.size, y), _or(end.real, y), found.mean, found.inverse, gamma,
-        beta, found.total, of.beta, of.gamma, every, _or(own, y), _or(residual_grad, y), n, channels, every.size(3),
-        channels if own is None else own.stride(0), rows, end.keep_factor, S=every.size(2), RELU=end.relu,
-        HAS_KEPT=end.kept is not None, HAS_OWN=own is not None, HAS_SCALE=scale is not None,
-        HAS_SIZE=end.size is not None, HAS_REAL=end.real is not None, HAS_RESIDUAL=residual, **shape,
+        grad, y, _or(end.mask, y), _or(scale, y), _or(end.graph_norm, y), _or(end.node_mask, y), stats.mean,
+        stats.inverse, gamma, beta, stats.total, of.beta, of.gamma, scaled_out, _or(self_out, y), _or(residual_grad, y),
+        n, channels, scaled_out.size(3), channels if self_out is None else self_out.stride(0), rows, end.keep_factor,
+        S=scaled_out.size(2), RELU=end.relu, HAS_KEPT=end.mask is not None, HAS_OWN=self_out is not None,
+        HAS_SCALE=scale is not None,
+        HAS_SIZE=end.graph_norm is not None, HAS_REAL=end.node_mask is not None, HAS_RESIDUAL=residual, **shape,
     )  # fmt: skip
     return residual_grad
 
 
 def combine(
-    every: Tensor, own: Tensor | None, scale: Tensor | None, bias: Tensor, size: Tensor | None, real: Tensor | None
+    scaled_out: Tensor,
+    self_out: Tensor | None,
+    scale: Tensor | None,
+    bias: Tensor,
+    graph_norm: Tensor | None,
+    node_mask: Tensor | None,
 ) -> tuple[Tensor, Parts]:
-    """The last sum of a convolution [N, out], and statistics of its blocks of rows; all given are contiguous."""
-    (n, _, scalers, width), channels = every.shape, bias.numel()
+    """The last sum of a convolution [N, out], and statistics of its blocks of rows; all inputs are contiguous."""
+    (n, _, scalers, width), channels = scaled_out.shape, bias.numel()
     rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
-    y = every.new_empty(n, channels)
-    parts = Parts(every.new_empty(blocks, channels), every.new_empty(blocks, channels), every.new_empty(blocks))
+    y = scaled_out.new_empty(n, channels)
+    parts = Parts(*(scaled_out.new_empty(blocks, *shape) for shape in ((channels,), (channels,), ())))
     combine_rows[grid](
-        every, _or(own, y), _or(scale, y), bias, _or(size, y), _or(real, y), y, *parts, n, channels, width, rows,
-        S=scalers, HAS_OWN=own is not None, HAS_SCALE=scale is not None, HAS_SIZE=size is not None,
-        HAS_REAL=real is not None, **shape,
+        scaled_out, _or(self_out, y), _or(scale, y), bias, _or(graph_norm, y), _or(node_mask, y), y, *parts, n,
+        channels, width, rows, S=scalers, HAS_OWN=self_out is not None, HAS_SCALE=scale is not None, HAS_SIZE=graph_norm
+        is not None, HAS_REAL=node_mask is not None, **shape,
     )  # fmt: skip
     return y, parts
 
 
-class Finish(torch.autograd.Function):
-    """See :func:`dgn.nn.fused.epilogue.finish`."""
+class FusedEpilogue(torch.autograd.Function):
+    """See :func:`dgn.nn.fused.epilogue.epilogue`."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        every: Tensor,
-        own: Tensor | None,
+        scaled_out: Tensor,
+        self_out: Tensor | None,
         scale: Tensor | None,
         bias: Tensor,
         gamma: Tensor,
@@ -165,24 +171,24 @@ class Finish(torch.autograd.Function):
         residual: Tensor | None,
         end: EpilogueArgs,
     ) -> Tensor:
-        every = every.contiguous()
-        own, residual, scale = (None if t is None else t.contiguous() for t in (own, residual, scale))
-        y, parts = combine(every, own, scale, bias, end.size, end.real)
-        out, found = normalize(y, parts, gamma, beta, residual, end)
-        ctx.save_for_backward(y, scale, gamma, beta, *found)
-        ctx.rest = every.shape, bias.shape, own is not None, residual is not None, end
+        scaled_out = scaled_out.contiguous()
+        self_out, residual, scale = (None if t is None else t.contiguous() for t in (self_out, residual, scale))
+        y, parts = combine(scaled_out, self_out, scale, bias, end.graph_norm, end.node_mask)
+        out, stats = normalize(y, parts, gamma, beta, residual, end)
+        ctx.save_for_backward(y, scale, gamma, beta, *stats)
+        ctx.rest = scaled_out.shape, bias.shape, self_out is not None, residual is not None, end
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        y, scale, gamma, beta, *found = ctx.saved_tensors
+        y, scale, gamma, beta, *stats = ctx.saved_tensors
         every_shape, bias_shape, has_own, has_residual, end = ctx.rest
-        grad, found = grad.contiguous(), BatchStats(*found)
-        of = norm_gradients(grad, y, found, gamma, beta, end)
-        every, own = y.new_empty(every_shape), torch.empty_like(y) if has_own else None
-        grad_residual = row_gradients(grad, y, found, gamma, beta, of, end, scale, every, own, has_residual)
-        return every, own, None, of.bias.view(bias_shape), of.gamma, of.beta, grad_residual, None
+        grad, stats = grad.contiguous(), BatchStats(*stats)
+        of = norm_gradients(grad, y, stats, gamma, beta, end)
+        scaled_out, self_out = y.new_empty(every_shape), torch.empty_like(y) if has_own else None
+        grad_residual = row_gradients(grad, y, stats, gamma, beta, of, end, scale, scaled_out, self_out, has_residual)
+        return scaled_out, self_out, None, of.bias.view(bias_shape), of.gamma, of.beta, grad_residual, None
 
 
 def split_rows(n: int, channels: int, most_blocks: int) -> tuple[int, int, tuple[int, int], dict[str, int]]:

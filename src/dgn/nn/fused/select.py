@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from dgn.aggregation import Weights
 from dgn.graph import Graph
 from dgn.nn.block_linear import MessageLinear
-from dgn.nn.edge_table import EdgeTable
+from dgn.nn.edge_features import EdgeTable
 from dgn.nn.fused.degree_groups import group_by_degree
 from dgn.nn.norm import BatchNorm, trains_together
 
 if TYPE_CHECKING:
     from dgn.nn.conv import DGNConv
-    from dgn.nn.low_rank_edges import Edges
+    from dgn.nn.edge_features import Edges
 
 WIDEST = 256  # channels of a fused layer: beyond, the library's matrix products are faster
 MOST_EDGE_TYPES = 64  # rows of a table of edge features, for the same

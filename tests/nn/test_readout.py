@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dgn.nn.head import Head
+from dgn.nn.readout import Head
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
 CASES = [(3, 8, 8, 1), (130, 45, 45, 1), (40, 90, 45, 12)]  # the second in more than one part

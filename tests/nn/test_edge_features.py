@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from dgn.graph import Layout, as_graph
-from dgn.graph.graph import graph_from_layout
+from dgn.graph.graph import Graph, GraphParts
 from dgn.nn import DGNConv
+from dgn.nn.edge_features import LowRankEdgeFeatures, is_low_rank
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
-from dgn.nn.low_rank_edges import LowRankEdgeFeatures, is_low_rank
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 from tests.networks import make_dgn
@@ -33,13 +33,15 @@ def padded_graph():
     more = torch.arange(graph.num_edges, graph.num_edges + PADDING, dtype=torch.int32)
     pointer, order, neighbor = graph.by_target
     layout = Layout(pointer, torch.cat([order, more]), torch.cat([neighbor, 0 * more]))
-    known = {"source_pointer": graph.source_pointer, "place": torch.cat([graph.target_to_source, more])}
     ends = torch.cat([edge_index, torch.zeros(2, PADDING).long()], dim=1).to(DEVICE)
     batch = torch.zeros(NODES).long().to(DEVICE)
-    layout = Layout(*(part.to(DEVICE) for part in layout))
-    return graph_from_layout(
-        ends, batch, 1, by_target=layout, **{name: part.to(DEVICE) for name, part in known.items()}
+    parts = GraphParts(
+        num_graphs=1,
+        by_target=Layout(*(part.to(DEVICE) for part in layout)),
+        source_pointer=graph.source_pointer.to(DEVICE),
+        target_to_source=torch.cat([graph.target_to_source, more]).to(DEVICE),
     )
+    return Graph.from_layout(ends, batch, parts)
 
 
 def draw(*size, seed=0):
@@ -140,7 +142,7 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 5)
+    check_in_interpreter(__file__, "kernel_", len(LAYERS) + 3)
 
 
 class Doubled(nn.Linear):

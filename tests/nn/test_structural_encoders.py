@@ -56,7 +56,7 @@ def test_kinds_are_kept_with_the_weights() -> None:
     encoder = EdgeTypeEncoder(EdgeTypes.find(SEEN, (2,)), 5)
     other = EdgeTypeEncoder(EdgeTypes(torch.zeros(3, 3, dtype=torch.long), (2,)), 5)
     other.load_state_dict(encoder.state_dict())
-    assert torch.equal(other.kinds.attributes, encoder.kinds.attributes)
+    assert torch.equal(other.edge_types.attributes, encoder.edge_types.attributes)
 
 
 def test_graphs_of_a_batch_are_as_alone() -> None:
@@ -71,7 +71,7 @@ def test_kinds_and_numbers_made_before_give_the_same() -> None:
         attributes = torch.cat([data.edge_attr[:, None], data.edge_rings.long()], dim=1)
         assert isinstance(net.edge_encoder, EdgeTypeEncoder)
         made = {
-            "edge_attr": net.edge_encoder.kinds.number(attributes),
+            "edge_attr": net.edge_encoder.edge_types.number(attributes),
             "structure": torch.cat([data.random_walk, data.rings], dim=1),
         }
         torch.testing.assert_close(net(data.x, data.edge_index, **made), net(data))
