@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dgn.data import load_benchmark
 from dgn.data.datasets.pattern import ACROSS, BLOCKS, INSIDE, LARGEST, SMALLEST, SPLIT, TO_PATTERN
 from dgn.data.precompute.progress import progress_bar
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 from dgn.training.metrics import balanced_accuracy
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ def mean_field(found: Array, share: float) -> Array:
     return said
 
 
-@compiled
+@jit
 def weigh(size: Array, near: Array, weight: Array) -> float:
     """Weights of the parts that a node may join, from the sizes of the parts and its neighbours in them; their sum.
 
@@ -77,7 +77,7 @@ def weigh(size: Array, near: Array, weight: Array) -> float:
     return total
 
 
-@compiled
+@jit
 def sample(joined: Array, part: NDArray[np.int64], random: np.random.Generator) -> Array:
     """The chance of each node to be in the pattern, the mean over sweeps; ``part`` is where they begin."""
     size, near = np.zeros(BLOCKS + 1), np.zeros((len(part), BLOCKS + 1))

@@ -1,6 +1,6 @@
-"""Reproduce the paper: train its tables, collect results, write the pages made of them.
+"""Reproduce the paper: train the cells of its tables, collect results, write the result pages.
 
-Run from a checkout; not part of the installed package.
+Runs from a checkout; not part of the installed package.
 
     python -m reproduce table1 --dataset zinc --data FOLDER
     python -m reproduce results --collect runs

@@ -1,4 +1,4 @@
-"""``python -m reproduce``: one command for each table, and one for the pages made of all results."""
+"""``python -m reproduce``: one command per table, ``results`` for the pages, ``queue`` for unfinished cells."""
 
 from inspect import getdoc
 
@@ -12,13 +12,15 @@ from reproduce.cells import TITLES
 
 
 def make_app() -> typer.Typer:
-    """The application: a command for each table, ``results`` and ``queue``."""
+    """The Typer application with a command per table, ``results`` and ``queue``."""
     app = typer.Typer(
         name="reproduce", cls=Verbs, help=about, no_args_is_help=True, pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     for table, title in TITLES.items():
-        app.command(table, help=f"{title}: train its cells and print them beside the paper's.")(run.command_of(table))
+        app.command(table, help=f"{title}: train its cells and print our scores next to the paper's.")(
+            run.command_of(table)
+        )
     for name, command in (("results", pages.command), ("queue", queue.command)):
         app.command(name, help=unwrap(getdoc(command) or ""))(command)
     return app

@@ -1,4 +1,4 @@
-"""The cells of the paper's tables, and of ours beside them: which experiments, and in which order."""
+"""The cells of the paper's tables and of our own: which experiments a table has, and in which order."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -8,9 +8,9 @@ from dgn.graph.checks import check_option
 from dgn.training.experiment import Experiment, experiment_names, load_experiment
 
 TITLES = {
-    "table1": "Table 1, the same budget",
+    "table1": "Table 1, the same parameter budget",
     "table2": "Table 2, tuned",
-    "multi-label": "Many labels, most of them missing",
+    "multi-label": "Multi-label datasets with missing labels",
     "augmentation": "Augmentation, a tenth of CIFAR10",
     "plus": "Beyond the paper",
 }
@@ -18,13 +18,27 @@ DATASETS = {
     "zinc": "ZINC", "pattern": "PATTERN", "cifar10": "CIFAR10", "molhiv": "MolHIV", "molpcba": "MolPCBA",
     "muv": "MUV", "tox21": "Tox21",
 }  # fmt: skip
-#: Rows of the paper's first table, in its order, and in the order in which they are run: what it says comes first.
+#: How a metric is written in titles.
+METRIC_LABELS = {
+    "mae": "MAE", "accuracy": "accuracy", "balanced-accuracy": "balanced accuracy", "roc-auc": "ROC-AUC",
+    "average-precision": "average precision",
+}  # fmt: skip
+#: Rows of the paper's first table in its order, then in training order: the rows of its main claim come first.
 ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
-TURNS = ("mean", "mean-dx1", "mean-dx1-av1", "mean-av1", "mean-dx1-dx2", "mean-av1-av2", "mean-pos1", "mean-pos1-pos2")
-KINDS = ("simple", "complex", "complex-e")
-#: What networks beyond the paper are without, or with, in the order in which it is run: what is asked first comes
-#: first, and graphs without structural numbers, which have to be loaded again, last.
-PARTS = (
+TRAINING_ORDER = (
+    "mean",
+    "mean-dx1",
+    "mean-dx1-av1",
+    "mean-av1",
+    "mean-dx1-dx2",
+    "mean-av1-av2",
+    "mean-pos1",
+    "mean-pos1-pos2",
+)
+MESSAGES = ("simple", "complex", "complex-e")
+#: Ablations of networks beyond the paper in training order. Graphs without structural encodings have to be loaded
+#: again, so that ablation comes last.
+ABLATIONS = (
     "", "no-directions", "with-directions", "no-ema", "no-ffn", "no-ensemble", "no-augmentation",
     "no-structure",
 )  # fmt: skip
@@ -32,7 +46,7 @@ PARTS = (
 
 @cache  # the files of the package do not change while it runs
 def shipped() -> Mapping[str, Experiment]:
-    """All experiments that come with the package, by name.
+    """All experiments shipped with the package, by name.
 
     >>> shipped()["zinc/tuned"] == load_experiment("zinc/tuned")
     True
@@ -41,7 +55,7 @@ def shipped() -> Mapping[str, Experiment]:
 
 
 def table_of(experiment: Experiment) -> str | None:
-    """The table that an experiment belongs to: one of the paper's, or one of ours beside it.
+    """The table that an experiment belongs to, one of the paper's or of our own; None for others.
 
     >>> [table_of(load_experiment(name)) for name in ("zinc/tuned", "muv/simple/mean", "zinc/plus", "digits/dx")]
     ['table2', 'multi-label', 'plus', None]
@@ -62,8 +76,8 @@ def table_datasets(table: str) -> list[str]:
     ['muv', 'tox21']
     """
     check_option("table", table, tuple(TITLES))
-    found = {each.data.dataset for each in shipped().values() if table_of(each) == table}
-    return [dataset for dataset in DATASETS if dataset in found]
+    datasets = {experiment.data.dataset for experiment in shipped().values() if table_of(experiment) == table}
+    return [dataset for dataset in DATASETS if dataset in datasets]
 
 
 def cells(table: str, dataset: str) -> list[Experiment]:
@@ -73,69 +87,74 @@ def cells(table: str, dataset: str) -> list[Experiment]:
     ['zinc/tuned', 'zinc/tuned-no-edges']
     """
     check_option(f"dataset of {table}", dataset, tuple(table_datasets(table)))
-    return in_order([each for each in shipped().values() if each.data.dataset == dataset and table_of(each) == table])
+    experiments = [experiment for experiment in shipped().values() if table_of(experiment) == table]
+    return in_order([experiment for experiment in experiments if experiment.data.dataset == dataset])
 
 
 def choose(table: str, datasets: Sequence[str], rows: Sequence[str] = ()) -> list[Experiment]:
-    """The experiments of a table for some datasets, one dataset after the other, each in the order in which it is run.
+    """The experiments of a table for some datasets, dataset by dataset, each in training order.
 
-    ``rows`` are names such as ``mean-dx1``, or of whole experiments such as ``complex/mean``; none means all. Each has
-    to be one of some dataset: those that have none are left out.
+    ``rows`` are names such as ``mean-dx1`` or ``complex/mean``; empty means all. Every row must exist for at least one
+    of the datasets; datasets without it are left out.
 
     >>> [cell.name for cell in choose("table2", ["pattern", "zinc", "molhiv"], ["tuned-no-edges"])]
     ['zinc/tuned-no-edges']
     """
-    known = [(each, _names(each)) for dataset in datasets for each in in_turn(cells(table, dataset))]
+    experiments = [cell for dataset in datasets for cell in in_training_order(cells(table, dataset))]
+    row_names = dict.fromkeys(name for cell in experiments for name in _row_names(cell))
     for row in rows:
-        check_option("row", row, tuple(dict.fromkeys(name for _, names in known for name in names)))
-    return [each for each, names in known if not rows or set(names) & set(rows)]
+        check_option("row", row, tuple(row_names))
+    return [cell for cell in experiments if not rows or set(_row_names(cell)) & set(rows)]
 
 
-def _names(experiment: Experiment) -> tuple[str, str]:
-    """What an experiment is called as a row of its dataset."""
+def _row_names(experiment: Experiment) -> tuple[str, str]:
+    """The names that select an experiment within its dataset, such as ``complex/mean`` and ``mean``."""
     name = experiment.name.removeprefix(f"{experiment.data.dataset}/")
     return name, name.rpartition("/")[2]
 
 
 def in_order(experiments: Sequence[Experiment]) -> list[Experiment]:
-    """The order of the paper: by kind of layer, then rows; then by strength of augmentation."""
-    return sorted(experiments, key=_place)
+    """Experiments in the order of the paper: by messages, then rows, then augmentation strength."""
+    return sorted(experiments, key=_paper_key)
 
 
-def in_turn(experiments: Sequence[Experiment]) -> list[Experiment]:
-    """The order in which cells are run: whole rows, so that a sitting that is cut leaves some; weak augmentation first.
+def in_training_order(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Experiments in training order: row by row, so that an interrupted session leaves complete rows.
 
-    >>> [cell.name for cell in in_turn(cells("table1", "zinc"))][2:4]
+    >>> [cell.name for cell in in_training_order(cells("table1", "zinc"))][2:4]
     ['zinc/complex-e/mean', 'zinc/simple/mean-dx1']
     """
-    return sorted(experiments, key=_turn)
+    return sorted(experiments, key=_training_key)
 
 
-def _turn(experiment: Experiment) -> tuple[float, ...]:
-    kind, row = _parts(experiment)
+def _training_key(experiment: Experiment) -> tuple[float, ...]:
+    messages, row = _messages_and_row(experiment)
     return (
-        _missing(experiment)[1],
+        _network_and_ablation(experiment)[1],
         experiment.augmentation.distortion,
         experiment.augmentation.rotation,
-        TURNS.index(row) if row in TURNS else len(TURNS),
-        KINDS.index(kind) if kind in KINDS else 0,
+        TRAINING_ORDER.index(row) if row in TRAINING_ORDER else len(TRAINING_ORDER),
+        MESSAGES.index(messages) if messages in MESSAGES else 0,
     )
 
 
-def _place(experiment: Experiment) -> tuple[str, int, int, int, float, float, str]:
-    (kind, row), change = _parts(experiment), experiment.augmentation
-    place = ROWS.index(row) if row in ROWS else len(ROWS)
-    kinds = KINDS.index(kind) if kind in KINDS else 0
-    return (*_missing(experiment), kinds, place, change.distortion, change.rotation, row)
+def _paper_key(experiment: Experiment) -> tuple[str, int, int, int, float, float, str]:
+    (messages, row), augmentation = _messages_and_row(experiment), experiment.augmentation
+    row_index = ROWS.index(row) if row in ROWS else len(ROWS)
+    message_index = MESSAGES.index(messages) if messages in MESSAGES else 0
+    return (
+        *_network_and_ablation(experiment), message_index, row_index, augmentation.distortion, augmentation.rotation,
+        row,
+    )  # fmt: skip
 
 
-def _missing(experiment: Experiment) -> tuple[str, int]:
-    """The network beyond the paper, and the place of what it is without."""
-    name, _, part = experiment.name.partition("-ablation/")
-    return (name, PARTS.index(part)) if table_of(experiment) == "plus" else ("", 0)
+def _network_and_ablation(experiment: Experiment) -> tuple[str, int]:
+    """The name of a network beyond the paper, and the index of its ablation."""
+    name, _, ablation = experiment.name.partition("-ablation/")
+    return (name, ABLATIONS.index(ablation)) if table_of(experiment) == "plus" else ("", 0)
 
 
-def _parts(experiment: Experiment) -> tuple[str, str]:
-    """The kind of layer, and the row; the strength of an augmentation is no part of it."""
-    _, *kind, row = experiment.name.split("/")
-    return "/".join(kind), row.partition("-rotation")[0].partition("-distortion")[0]
+def _messages_and_row(experiment: Experiment) -> tuple[str, str]:
+    """The messages (simple, complex, complex-e) and the row, without augmentation strength."""
+    _, *messages, row = experiment.name.split("/")
+    return "/".join(messages), row.partition("-rotation")[0].partition("-distortion")[0]

@@ -1,12 +1,12 @@
-"""Bring result files of earlier versions of dgn to the present settings.
+"""Migrate result files of earlier versions of dgn to the present settings.
 
     python -m reproduce.migrate results
 
-``RENAMED`` says what keys are called now, and ``REMOVED`` which options are gone, with the value that stood for not
-using them. A file in which a removed option was used is refused by name: its numbers belong to a network that dgn does
-not have any more. Nothing is written then. Besides these keys nothing changes: numbers stay as they are.
+``RENAMED`` maps old keys to present ones. ``REMOVED`` lists removed options with the value that left them unused. A
+file that used a removed option is refused, and nothing is written: dgn can no longer build its network. All other
+bytes stay as they are.
 
-Both ``seed-N.json`` in ``results/`` and ``seed-N/result.json`` of run folders are read.
+Reads ``seed-N.json`` in ``results/`` and ``seed-N/result.json`` in run folders.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 from dgn.cli.display import make_console, say
 from dgn.training.run_folder import write_text
 
-RENAMED: Mapping[str, Mapping[str, str]] = {  # section: {key then: key now}
+RENAMED: Mapping[str, Mapping[str, str]] = {  # section: {old key: present key}
     "data": {"random_walk": "rwse_steps", "rings": "ring_sizes"},
     "network": {
         "layers": "num_layers", "feed_forward": "ffn_expansion", "inner_dropout": "ffn_dropout",
@@ -31,14 +31,14 @@ RENAMED: Mapping[str, Mapping[str, str]] = {  # section: {key then: key now}
     },
     "augmentation": {"hide": "cutout", "shift": "input_noise"},
 }  # fmt: skip
-VALUES: Mapping[str, Mapping[object, object]] = {  # key now: {value then: value now}
+VALUES: Mapping[str, Mapping[object, object]] = {  # present key: {old value: present value}
     "dx_reference": {"authors": "node", "paper": "message"},
 }
-EXPERIMENTS: Mapping[str, str] = {  # parts of the names of experiments
+EXPERIMENTS: Mapping[str, str] = {  # substrings of experiment names, old: present
     "plus-taught": "plus-distilled", "no-averaging": "no-ema", "no-feed-forward": "no-ffn",
     "no-branches": "no-ensemble", "mean-dx1-paper-derivative": "mean-dx1-message-reference",
 }  # fmt: skip
-REMOVED: Mapping[str, Mapping[str, object]] = {  # section: {key: the value of those who did not use it}
+REMOVED: Mapping[str, Mapping[str, object]] = {  # section: {key: value that left it unused}
     "data": {"cliques": [], "edge_walk": 0, "field": "eigenvectors"},
     "network": {"gate": False, "edge_updates": False, "learned_directions": 0, "drop_path": 0.0, "norm": "after"},
     "augmentation": {"drop": 0.0},
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def migrate_folder(folder: Path) -> list[Path]:
-    """Migrate all result files of a folder, or none if one is refused; returns those that changed."""
+    """The files of a folder that changed; all are migrated, or none if one is refused."""
     texts = {path: path.read_text(encoding="utf-8") for path in result_files(folder)}
     if not texts:
         raise FileNotFoundError(f"{folder}: expected result files, seed-N.json, found none; check the path")
@@ -69,7 +69,7 @@ def result_files(folder: Path) -> list[Path]:
 
 
 def migrate_text(text: str, name: str) -> str:
-    """The text of a result file with the present settings; ``name`` is that of the file, for errors.
+    """The text of a result file with present settings; ``name`` is the file name, for errors.
 
     >>> print(migrate_text('{"experiment": {"network": {"gate": false, "hidden": 8}}, "seed": 1}', "seed-1.json"))
     {
@@ -88,20 +88,20 @@ def migrate_text(text: str, name: str) -> str:
 
 
 def _section(section: str, settings: Any, name: str) -> Any:
-    """A section with its keys as they are called now, in the same order, and without those that are gone."""
-    if isinstance(settings, str):  # the name of the experiment
+    """A section with present keys in the same order, without removed ones."""
+    if isinstance(settings, str):  # the experiment name
         return rename_experiment(settings)
-    if not isinstance(settings, dict):  # what nobody published
+    if not isinstance(settings, dict):  # null: no published score
         return settings
     removed, renamed = REMOVED.get(section, {}), RENAMED.get(section, {})
     for key, unused in removed.items():
         if settings.get(key, unused) != unused:
             raise ValueError(
-                f"{name}: expected {section}.{key} to be {json.dumps(unused)}, got {json.dumps(settings[key])}; dgn "
-                "does not have this option any more, so remove the file, or use the version that it was made with"
+                f"{name}: expected {section}.{key} to be {json.dumps(unused)}, got {json.dumps(settings[key])}; "
+                "this option was removed, so delete the file, or use the version of dgn that wrote it"
             )
-    kept = {renamed.get(key, key): value for key, value in settings.items() if key not in removed}
-    return {key: _value(key, value) for key, value in kept.items()}
+    present = {renamed.get(key, key): value for key, value in settings.items() if key not in removed}
+    return {key: _value(key, value) for key, value in present.items()}
 
 
 def _value(key: str, value: Any) -> Any:
@@ -125,8 +125,8 @@ def rename_experiment(name: str) -> str:
     >>> rename_experiment("zinc/plus-ablation/no-averaging")
     'zinc/plus-ablation/no-ema'
     """
-    for before, now in EXPERIMENTS.items():
-        name = name.replace(before, now)
+    for old, present in EXPERIMENTS.items():
+        name = name.replace(old, present)
     return name
 
 

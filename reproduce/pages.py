@@ -1,4 +1,4 @@
-"""``python -m reproduce results``: the page of all results beside the paper's, and what goes into it."""
+"""``python -m reproduce results``: collect results and write the pages that show them next to the paper's."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,36 +8,34 @@ import typer
 from dgn.cli.display import make_console, say
 
 PAGE, README = Path("docs/results.md"), Path("README.md")
-BEYOND = "beyond.md"  # beside the page
-NOTES, EIGENVECTORS = "notes.yaml", "eigenvectors.yaml"  # beside the results
+BEYOND = "beyond.md"  # in the folder of the page
+NOTES, EIGENVECTORS = "notes.yaml", "eigenvectors.yaml"  # in the folder of the results
 
 
 def command(
-    source: Annotated[Path, typer.Option("--from", help="Folder of results, a file for each seed.")] = Path("results"),
+    source: Annotated[Path, typer.Option("--from", help="Results folder, one file per seed.")] = Path("results"),
     page: Annotated[Path, typer.Option("--to", help="Page to write.")] = PAGE,
     readme: Annotated[
         Path | None,
-        typer.Option(help="File with a summary between two markers.", show_default="README.md, where it has them"),
+        typer.Option(help="File with a summary between two markers.", show_default="README.md, if it has the markers"),
     ] = None,
     collect: Annotated[
-        Path | None, typer.Option(metavar="RUNS", help="First take over the finished seeds of these run folders.")
+        Path | None, typer.Option(metavar="RUNS", help="Collect the finished seeds of these run folders first.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Store what is collected under this name; needed for settings of your own.")
+        str | None, typer.Option(help="Experiment name for collected results; required for changed settings.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Let what is collected take the place of older results.")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Let collected results replace older ones.")] = False,
 ) -> None:
-    """Write the page of all results beside the paper's from result files.
+    """Write the result pages, our scores next to the paper's, from result files.
 
-    Runs with other settings than the experiment of their name are refused, unless they get another name.
+    Runs whose settings differ from the shipped experiment of the same name are refused unless --name renames them.
     """
     from reproduce.results import collect_results
 
     console = make_console()
     if name is not None and collect is None:
-        raise ValueError("--name: expected together with --collect, got it alone; name the runs to collect")
+        raise ValueError("--name: expected together with --collect, got it alone; add --collect RUNS")
     if collect is not None:
         for path in collect_results(collect, source, name, overwrite):
             say(console, f"{path}")
@@ -46,7 +44,7 @@ def command(
 
 
 def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:
-    """Write the page, the tables beyond the paper, their figures and the summary, and return the files."""
+    """The files written: the results page, the tables beyond the paper, their figures and the summary."""
     from dgn.training.run_folder import write_text
     from reproduce import augmentation, beyond
     from reproduce.cells import cells
@@ -63,14 +61,15 @@ def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:
         readme = README
     if readme is not None:
         texts[readme] = replace_summary(readme.read_text(encoding="utf-8"), results_summary(results), readme)
-    told = page.parent / BEYOND
-    if told.exists():
-        texts[told] = replace_summary(told.read_text(encoding="utf-8"), beyond.beyond_sections(results), told)
+    beyond_page = page.parent / BEYOND
+    if beyond_page.exists():
+        text = beyond_page.read_text(encoding="utf-8")
+        texts[beyond_page] = replace_summary(text, beyond.beyond_sections(results), beyond_page)
     for path, text in texts.items():
         write_text(path, text)
-    pictures = [page.parent / each.PICTURE for each in (augmentation, beyond)]
+    pictures = [page.parent / module.PICTURE for module in (augmentation, beyond)]
     drawn = (
         augmentation.draw_augmentation(cells("augmentation", "cifar10"), results, pictures[0]),
-        told.exists() and beyond.draw_beyond(results, pictures[1]),
+        beyond_page.exists() and beyond.draw_beyond(results, pictures[1]),
     )
-    return [*texts, *(picture for picture, is_there in zip(pictures, drawn, strict=True) if is_there)]
+    return [*texts, *(picture for picture, is_drawn in zip(pictures, drawn, strict=True) if is_drawn)]

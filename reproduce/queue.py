@@ -1,4 +1,4 @@
-"""``python -m reproduce queue``: train whatever has no result yet, within a time limit."""
+"""``python -m reproduce queue``: train the cells without results, within a time limit."""
 
 import io
 import json
@@ -22,34 +22,34 @@ from reproduce.run import run_cells
 
 QUEUE = (("table1", "zinc"), ("table2", "zinc"), ("plus", "zinc"), ("table2", "molpcba"), ("table1", "molpcba"))
 RESULTS = Path("results")
-LARGEST_ARCHIVE = 15 * 2**20  # bytes, before compression: checkpoints beyond it stay on the machine
+LARGEST_ARCHIVE = 15 * 2**20  # bytes before compression; larger checkpoints stay on the machine
 CHECKPOINT = "checkpoint.safetensors"
-EVERY = 15.0  # seconds between two looks for new results
+POLL_SECONDS = 15.0  # between two checks for new results
 
 
 def command(
-    data: Annotated[str, typer.Option(help="Folder with the graphs of all datasets.")],
+    data: Annotated[str, typer.Option(help="Folder with all datasets.")],
     runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
-    archive: Annotated[Path | None, typer.Option(help="File that receives results and small checkpoints.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after this time; the next call resumes.")] = None,
-    parallel: Annotated[int, typer.Option(help="Cells at once, each in a process of its own.", min=1)] = 1,
-    only: Annotated[str, typer.Option(help="Beginnings of experiment names, with commas between.")] = "",
+    archive: Annotated[Path | None, typer.Option(help="Archive (.tar.gz) for results and small checkpoints.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Time limit; the next call resumes.")] = None,
+    parallel: Annotated[int, typer.Option(help="Number of cells trained in parallel, one process each.", min=1)] = 1,
+    only: Annotated[str, typer.Option(help="Comma-separated prefixes of experiment names.")] = "",
     change: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of every cell.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
 ) -> None:
-    """Train the cells without a result for every seed, in the order of the queue, until the time is up.
+    """Train the cells that lack results, in the order of the queue, until the time limit.
 
-    A result counts if it is committed in results/ for the present data, or lies in the folder of runs. A cell that is
-    cut resumes from its checkpoint. The archive is brought up to date each time a seed finishes: unpack it in the
+    A seed has a result if one is committed in results/ for the same data, or present in the runs folder. An
+    interrupted cell resumes from its checkpoint. The archive is updated whenever a seed finishes: unpack it in the
     checkout, then run python -m reproduce results --collect runs.
     """
     console = make_console()
-    cells = unfinished(data, runs, [each for each in only.split(",") if each], change or [])
+    cells = unfinished(data, runs, [prefix for prefix in only.split(",") if prefix], change or [])
     say(console, f"unfinished: {', '.join(cell.name for cell in cells) or 'none'}")
     if minutes is not None:
-        signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C: checkpoints are kept
+        signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C: checkpoints are saved
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     with Archive(runs, archive):
         code = run_cells(console, cells, runs, device, curves=False, parallel=min(parallel, len(cells) or 1))
@@ -58,7 +58,7 @@ def command(
 
 
 def unfinished(data: str, runs: Path, only: list[str], changes: list[str]) -> list[Experiment]:
-    """The cells without a result of every seed, in the order in which they are trained."""
+    """The cells that lack a result for some seed, in training order."""
     names = [cell.name for table, dataset in QUEUE for cell in choose(table, [dataset])]
     chosen = [name for name in names if not only or name.startswith(tuple(only))]
     cells = [load_experiment(name, [f"data.path={data}", *changes]) for name in chosen]
@@ -73,7 +73,7 @@ def unfinished(data: str, runs: Path, only: list[str], changes: list[str]) -> li
 
 
 class Archive:
-    """Keeps a compressed copy of the results below a folder up to date while it is entered."""
+    """Context manager that keeps an archive of the results below a folder up to date."""
 
     def __init__(self, runs: Path, file: Path | None) -> None:
         self.runs, self.file = runs, file
@@ -93,40 +93,40 @@ class Archive:
     def _watch(self) -> None:
         assert self.file is not None
         packed: list[tuple[Path, float]] = []
-        while not self.ended.wait(EVERY):
+        while not self.ended.wait(POLL_SECONDS):
             files = [path for name in (RESULT, CHECKPOINT) for path in sorted(self.runs.rglob(f"seed-*/{name}"))]
             present = [(path, path.stat().st_mtime) for path in files]
             if present != packed:
-                pack(self.runs, self.file, limit=0)  # without checkpoints, which training is writing
+                pack(self.runs, self.file, limit=0)  # without checkpoints, which are being written
                 packed = present
 
 
 def pack(runs: Path, file: Path, limit: int = LARGEST_ARCHIVE) -> None:
-    """Write results, settings and metrics, then checkpoints of unfinished seeds while ``limit`` bytes hold them."""
+    """Write results, settings and metrics, then checkpoints of unfinished seeds, smallest first, up to ``limit``."""
     results = [path for name in (RESULT, METRICS, EXPERIMENT) for path in sorted(runs.rglob(name))]
-    begun = [path for path in runs.rglob(f"seed-*/{CHECKPOINT}") if not path.with_name(RESULT).exists()]
+    checkpoints = [path for path in runs.rglob(f"seed-*/{CHECKPOINT}") if not path.with_name(RESULT).exists()]
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}")
     with tarfile.open(partial, "w:gz") as archive:
         for path in results:
             archive.add(path, path.relative_to(runs.parent))
-        for path in sorted(begun):
+        for path in sorted(checkpoints):
             add_text(archive, path.with_name(METRICS).relative_to(runs.parent), to_csv(read_epochs(path)))
-        for path in sorted(begun, key=lambda path: path.stat().st_size):
+        for path in sorted(checkpoints, key=lambda path: path.stat().st_size):
             if archive.offset + path.stat().st_size <= limit:
                 archive.add(path, path.relative_to(runs.parent))
     partial.replace(file)
 
 
 def read_epochs(checkpoint: Path) -> list[dict[str, float]]:
-    """The metrics of every epoch that a checkpoint tells of; its tensors are not read."""
+    """The metrics of all epochs of a checkpoint; its tensors are not read."""
     with safe_open(checkpoint, framework="pt") as file:
         history: list[dict[str, float]] = json.loads(file.metadata()["state"])["history"]
     return history
 
 
 def add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
-    """Add a file that is nowhere but in the archive."""
-    about, data = tarfile.TarInfo(path.as_posix()), text.encode()
-    about.size = len(data)
-    archive.addfile(about, io.BytesIO(data))
+    """Add a text file to an archive without writing it to disk."""
+    info, data = tarfile.TarInfo(path.as_posix()), text.encode()
+    info.size = len(data)
+    archive.addfile(info, io.BytesIO(data))

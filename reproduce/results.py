@@ -1,4 +1,4 @@
-"""Committed results: one small file for each seed of each experiment, ``results/NAME/seed-N.json``."""
+"""Committed results: one small file per seed of an experiment, ``results/NAME/seed-N.json``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,52 +12,52 @@ Results = Mapping[str, Sequence[FinishedRun]]
 
 
 def read_results(folder: Path) -> dict[str, list[FinishedRun]]:
-    """All results of a folder, by the name of their experiment, with seeds in order.
+    """All results of a folder by experiment name, sorted by seed.
 
-    A file that is not where its name and seed belong is refused, and so is one under the name of an experiment that
-    comes with the package but trained with other settings. Seeds of one name have the same settings.
+    A file is refused if its path does not match its name and seed, or if it has the name of a shipped experiment but
+    other settings. All seeds of a name have the same settings.
     """
-    found: dict[str, list[FinishedRun]] = {}
+    by_name: dict[str, list[FinishedRun]] = {}
     for path in sorted(folder.rglob("seed-*.json")):
         run = read_run(path)
         if path != result_path(folder, run):
-            raise ValueError(f"{path}: expected {result_path(folder, run)} for what it holds; move it there")
+            raise ValueError(f"{path}: expected {result_path(folder, run)} for its name and seed; move it there")
         check_settings(run, str(path))
-        found.setdefault(run.experiment.name, []).append(run)
-    for name, runs in found.items():
-        _check_alike(runs, name)
+        by_name.setdefault(run.experiment.name, []).append(run)
+    for name, runs in by_name.items():
+        _check_same_settings(runs, name)
         runs.sort(key=lambda run: run.seed)
-    return found
+    return by_name
 
 
 def collect_results(runs: Path, folder: Path, name: str | None = None, overwrite: bool = False) -> list[Path]:
-    """Copy the results of all finished seeds below ``runs`` into ``folder``, and return what was written.
+    """The result files written to ``folder``, one for each finished seed below ``runs``.
 
-    ``name`` stores them under another name than that of their experiment, for settings of one's own; then all must be
-    of one experiment. What is there already stays as it is: another result in its place is refused, unless
-    ``overwrite``, and so are seeds beside those of other settings. Nothing is written when anything is refused.
+    ``name`` replaces the experiment name, for changed settings; all runs must then have the same settings. A different
+    result at the same path is refused unless ``overwrite``, and so are seeds whose settings differ from those already
+    stored. If anything is refused, nothing is written.
     """
-    found = [read_run(path) for path in sorted(runs.rglob(f"seed-*/{RESULT}"))]
-    if not found:
+    collected = [read_run(path) for path in sorted(runs.rglob(f"seed-*/{RESULT}"))]
+    if not collected:
         raise FileNotFoundError(f"{runs}: expected run folders with finished seeds, found none; check the path")
     if name is not None:
-        _check_alike(found, str(runs))
-        found = [replace(run, experiment=_named(run.experiment, name)) for run in found]
+        _check_same_settings(collected, str(runs))
+        collected = [replace(run, experiment=_renamed(run.experiment, name)) for run in collected]
     texts: dict[Path, str] = {}
-    for run in found:
+    for run in collected:
         _check_name(run.experiment.name)
         check_settings(run, f"{runs}, seed {run.seed} of {run.experiment.name}")
         path, text = result_path(folder, run), to_json(run)
-        there = texts.get(path) or (path.read_text(encoding="utf-8") if path.exists() else text)
-        if there != text and not (overwrite and path not in texts):
+        present = texts.get(path) or (path.read_text(encoding="utf-8") if path.exists() else text)
+        if present != text and not (overwrite and path not in texts):
             raise ValueError(
-                f"{path}: expected no other result in this place, got one that differs; take it away first, pass "
-                "--overwrite, or collect under another --name"
+                f"{path}: expected no other result for this seed, got one that differs; remove it, pass --overwrite, "
+                "or collect under another --name"
             )
         texts[path] = text
-    for each in {run.experiment.name for run in found}:
-        kept = [read_run(path) for path in sorted((folder / each).glob("seed-*.json")) if path not in texts]
-        _check_alike([*kept, *(run for run in found if run.experiment.name == each)], each)
+    for name in {run.experiment.name for run in collected}:
+        stored = [read_run(path) for path in sorted((folder / name).glob("seed-*.json")) if path not in texts]
+        _check_same_settings([*stored, *(run for run in collected if run.experiment.name == name)], name)
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
@@ -68,44 +68,44 @@ def result_path(folder: Path, run: FinishedRun) -> Path:
 
 
 def check_settings(run: FinishedRun, subject: str) -> None:
-    """Refuse a result under the name of an experiment that comes with the package, but with other settings."""
+    """Refuse a result with the name of a shipped experiment but other settings."""
     name = run.experiment.name
     changed = run.experiment.differences(shipped()[name]) if name in shipped() else []
     if changed:
         raise ValueError(
-            f"{subject}: expected the settings of {name}, got others in {', '.join(changed)}; store it under another "
-            "name, with --name"
+            f"{subject}: expected the settings of {name}, got others in {', '.join(changed)}; choose another "
+            "name with --name"
         )
 
 
 def _check_name(name: str) -> None:
-    """A name is a place inside the folder of results."""
+    """Refuse a name that is not a relative path inside the results folder."""
     parts = Path(name).parts
     if not parts or ".." in parts or Path(name).is_absolute():
         raise ValueError(
-            f"name: expected a place in the folder of results, got {name!r}; give another with --name, such as "
+            f"name: expected a path inside the results folder, got {name!r}; choose another with --name, such as "
             "mine/first"
         )
 
 
-def _named(experiment: Experiment, name: str) -> Experiment:
-    """An experiment under another name; that of one that comes with the package brings what was published of it."""
+def _renamed(experiment: Experiment, name: str) -> Experiment:
+    """An experiment under another name; the name of a shipped experiment brings its published score."""
     published = shipped()[name].published if name in shipped() else experiment.published
     return replace(experiment, name=name, published=published)
 
 
-def _check_alike(runs: Sequence[FinishedRun], subject: str) -> None:
+def _check_same_settings(runs: Sequence[FinishedRun], subject: str) -> None:
     for run in runs:
         changed = run.experiment.differences(runs[0].experiment)
         if changed:
             raise ValueError(
                 f"{subject}: expected seeds of one experiment, got seeds {runs[0].seed} and {run.seed} that differ in "
-                f"{', '.join(changed)}; give each its own --name"
+                f"{', '.join(changed)}; collect them under different names with --name"
             )
 
 
 def wall_seconds(runs: Sequence[FinishedRun]) -> float:
-    """How long runs took one after the other, where seeds trained side by side count once, with the longest."""
+    """The total wall time of runs; seeds trained in parallel count once, with the longest."""
     groups: dict[tuple[object, ...], float] = {}
     for run in runs:
         key = (run.experiment.name, run.date, *(run.beside or (run.seed,)))

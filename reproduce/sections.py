@@ -1,4 +1,4 @@
-"""The part of a table that belongs to one dataset: every cell beside the paper's, and what there is to say of it."""
+"""The section of a table for one dataset: every cell next to the paper's score, and the notes on it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,74 +6,79 @@ from dgn.training.experiment import Experiment
 from dgn.training.run_folder import FinishedRun
 from dgn.training.scores import against_paper, main_metric, published_score, summarize
 from dgn.training.tables import Table
-from reproduce.cells import DATASETS
+from reproduce.cells import DATASETS, METRIC_LABELS
 from reproduce.results import Results, wall_seconds
 from reproduce.tables import paper_table
 
 Notes = Mapping[str, str]
-MISSING = "not run yet"
-HEADER = ("run", "ours", "seeds", "parameters", "paper", "against the paper", "epochs", "time")
-OURS = (0, 1, 2, 3, 6, 7)  # columns without the paper's
+MISSING = "not trained yet"
+HEADER = ("experiment", "ours", "seeds", "parameters", "paper", "vs. paper", "epochs", "time")
+PAPER_COLUMNS = ("paper", "vs. paper")
 
 
 def dataset_section(table: str, chosen: Sequence[Experiment], results: Results, notes: Notes) -> list[str]:
-    """The cells of one dataset: at a glance as in the paper, then one by one, then paragraphs."""
+    """The Markdown blocks of one dataset: the table as in the paper, all cells in detail, notes."""
     dataset = chosen[0].data.dataset
-    found = {cell.name: results[cell.name] for cell in chosen if cell.name in results}
-    other = in_brackets(other_data(run for runs in found.values() for run in runs))
-    parts = [f"### {DATASETS[dataset]}, {main_metric(chosen[0])}{other}", *note(notes, f"{table}/{dataset}")]
-    if table == "table1" and found:
-        parts.append(paper_table(chosen, {name: summarize(runs) for name, runs in found.items()}).to_markdown())
-    columns = range(len(HEADER)) if any(cell.published for cell in chosen) else OURS
-    lines = [HEADER, *(_row(cell, found.get(cell.name, ())) for cell in chosen)]
-    header, *rows = (tuple(line[column] for column in columns) for line in lines)
-    explained = paragraphs({cell.name: found.get(cell.name, ()) for cell in chosen}, notes)
-    return [*parts, Table("", header, tuple(rows)).to_markdown(), told(chosen, results), *explained]
+    trained = {cell.name: results[cell.name] for cell in chosen if cell.name in results}
+    other = in_brackets(other_data(run for runs in trained.values() for run in runs))
+    title = f"### {DATASETS[dataset]}, {METRIC_LABELS[main_metric(chosen[0])]}{other}"
+    parts = [title, *note(notes, f"{table}/{dataset}")]
+    if table == "table1" and trained:
+        parts.append(paper_table(chosen, {name: summarize(runs) for name, runs in trained.items()}).to_markdown())
+    lines = [HEADER, *(_row(cell, trained.get(cell.name, ())) for cell in chosen)]
+    if not any(cell.published for cell in chosen):
+        lines = [_without_paper(line) for line in lines]
+    explained = paragraphs({cell.name: trained.get(cell.name, ()) for cell in chosen}, notes)
+    return [*parts, Table("", lines[0], tuple(lines[1:])).to_markdown(), coverage(chosen, results), *explained]
+
+
+def _without_paper(line: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(value for name, value in zip(HEADER, line, strict=True) if name not in PAPER_COLUMNS)
 
 
 def _row(cell: Experiment, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
     name, paper = f"`{cell.name}`", published_score(cell)
     published = cell.published.parameters if cell.published else None
-    counted = f" (paper: {published:,})" if published else ""
+    paper_size = f" (paper: {published:,})" if published else ""
     if not runs:
-        return (name, MISSING, "", counted.strip(" ()"), paper, "", "", "")
+        return (name, MISSING, "", paper_size.strip(" ()"), paper, "", "", "")
     score = summarize(runs)
     verdict = against_paper(score, cell.published)
     return (
-        name, str(score), _seeds(cell, runs), f"{runs[0].parameters:,}{counted}", paper,
-        f"**{verdict}**" if verdict == "worse" else verdict, _span([run.epochs for run in runs]),
+        name, str(score), _seeds(cell, runs), f"{runs[0].parameters:,}{paper_size}", paper,
+        f"**{verdict}**" if verdict == "worse" else verdict, _range([run.epochs for run in runs]),
         duration(wall_seconds(runs)),
     )  # fmt: skip
 
 
 def note(notes: Notes, key: str) -> list[str]:
-    """The paragraph under a key, if there is one."""
+    """The note under a key, as a list of no or one block."""
     return [notes[key]] if key in notes else []
 
 
-def told(experiments: Sequence[Experiment], results: Results) -> str:
-    """How much of a table has been run, how long it took, where and when."""
+def coverage(experiments: Sequence[Experiment], results: Results) -> str:
+    """A sentence: number of trained cells, training time, device and dates."""
     runs = [run for cell in experiments for run in results.get(cell.name, ())]
-    done = sum(cell.name in results for cell in experiments)
-    return f"{done} of {len(experiments)} cells run{_conditions(runs)}."
+    trained = sum(cell.name in results for cell in experiments)
+    return f"{trained} of {len(experiments)} cells trained{_conditions(runs)}."
 
 
 def _conditions(runs: Sequence[FinishedRun]) -> str:
     if not runs:
         return ""
     dates = sorted({run.date for run in runs if run.date})
-    when = [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
+    period = [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
     devices = " and ".join(sorted({run.device for run in runs}))
-    return "; " + ", ".join([f"{duration(wall_seconds(runs))} of training on {devices}", *when])
+    return "; " + ", ".join([f"{duration(wall_seconds(runs))} of training on {devices}", *period])
 
 
 def other_data(runs: Iterable[FinishedRun]) -> str:
-    """What was really used, where it is not the official data."""
+    """The origin of the data, where it is not the official dataset."""
     return " and ".join(sorted({run.data for run in runs if run.data}))
 
 
 def in_brackets(data: str) -> str:
-    """What was really used, behind a name.
+    """The origin of the data in brackets, to follow a name.
 
     >>> "ZINC" + in_brackets("resampled"), "ZINC" + in_brackets("")
     ('ZINC (data: resampled)', 'ZINC')
@@ -81,18 +86,18 @@ def in_brackets(data: str) -> str:
     return f" (data: {data})" if data else ""
 
 
-def paragraphs(found: Results, notes: Notes) -> list[str]:
-    """What there is to say of single runs; one that is worse than the paper's is always named."""
-    said = []
-    for name, runs in found.items():
+def paragraphs(results: Results, notes: Notes) -> list[str]:
+    """The notes on single experiments; one that is worse than the paper always gets a paragraph."""
+    texts = []
+    for name, runs in results.items():
         worse = bool(runs) and against_paper(summarize(runs), runs[0].experiment.published) == "worse"
         if name in notes or worse:
-            said.append(f"`{name}`: {notes.get(name, 'worse than the paper, not explained yet.')}")
-    return said
+            texts.append(f"`{name}`: {notes.get(name, 'worse than the paper, not explained yet.')}")
+    return texts
 
 
 def duration(seconds: float) -> str:
-    """A time in two or three digits.
+    """A duration with two or three digits.
 
     >>> duration(47.8), duration(600), duration(36000)
     ('48 s', '10.0 min', '10.0 h')
@@ -103,10 +108,10 @@ def duration(seconds: float) -> str:
 
 
 def _seeds(cell: Experiment, runs: Sequence[FinishedRun]) -> str:
-    asked = len(cell.training.seeds)
-    return str(len(runs)) if len(runs) >= asked else f"{len(runs)} of {asked}"
+    expected = len(cell.training.seeds)
+    return str(len(runs)) if len(runs) >= expected else f"{len(runs)} of {expected}"
 
 
-def _span(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"

@@ -1,4 +1,4 @@
-"""Running times beside the paper's: training from committed results, eigenvectors from a benchmark."""
+"""Running times next to the paper's: training from committed results, eigenvectors from a benchmark."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from dgn.training.tables import Table
 from reproduce.cells import DATASETS
 from reproduce.results import Results, wall_seconds
 
-#: Seconds of an epoch and of a whole run on a Tesla T4, from the paper's appendix, in the order of these rows.
+#: Seconds per epoch and per run on a Tesla T4, from the paper's appendix, in the order of these rows.
 ROWS = ("mean", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
 PAPER: dict[str, tuple[tuple[float, float] | None, ...]] = {
     "zinc/simple": ((3.29, 1505), (3.86, 1122), (4.23, 1360), (3.68, 1297), (3.95, 1432), (3.89, 1079)),
@@ -24,50 +24,55 @@ PAPER: dict[str, tuple[tuple[float, float] | None, ...]] = {
     "molpcba/complex": ((279, 30128), (304, 34129), (314, 36581), (297, 30316), (315, 42297), (326, 37523)),
     "molpcba/complex-e": ((356, 38126), (461, 43419), (334, 38363), (436, 54545), (333, 36641), (461, 59109)),
 }
-EIGENVECTORS = {"zinc": 38, "pattern": 96, "molhiv": 120}  # seconds for the first four, on a CPU
-TOLD = """The paper's runs took a Tesla T4, one run at a time; ours the device named above, seeds side by side. **Per
-epoch** is the time of an epoch of one seed: the whole time over the epochs of all seeds. **In all** is the whole time
-for all seeds, with their number. **Times less** is how much longer the paper's would take for as many seeds, which
-is due to the device as well as to the code. A row is there once it has been run."""
+EIGENVECTORS = {"zinc": 38, "pattern": 96, "molhiv": 120}  # seconds for the first four on a CPU, from the paper
+EXPLANATION = """The paper trained on a Tesla T4, one run at a time; we train on the device named above, all seeds in
+parallel. **Per epoch**: total time divided by the epochs of all seeds. **Total**: time for all seeds, with their
+number. **Speed-up**: the paper's time for as many seeds divided by ours; it is due to the device as well as to the
+code. Cells without results are left out."""
 
 
 def times_section(results: Results, eigenvectors: Mapping[str, float]) -> list[str]:
-    """The paper's tables of running times with ours beside them.
+    """The Markdown blocks of running times, ours next to the paper's.
 
-    ``eigenvectors`` are processor seconds by dataset for the first four of all graphs (:func:`read_eigenvectors`).
+    ``eigenvectors`` are CPU seconds by dataset for the first four eigenvectors of all graphs
+    (:func:`read_eigenvectors`).
     """
-    cells = [(f"{kind}/{row}", told) for kind, each in PAPER.items() for row, told in zip(ROWS, each, strict=True)]
-    rows = [_row(name, told, results[name]) for name, told in cells if told is not None and name in results]
-    header = ("run", "paper, per epoch", "ours, per epoch", "paper, in all", "ours, in all", "times less")
-    parts = [" ".join(TOLD.split()), Table("", header, tuple(rows)).to_markdown()] if rows else ["Nothing run yet."]
+    cells = [(f"{layer}/{row}", times) for layer, line in PAPER.items() for row, times in zip(ROWS, line, strict=True)]
+    rows = [_row(name, times, results[name]) for name, times in cells if times is not None and name in results]
+    header = ("experiment", "paper, per epoch", "ours, per epoch", "paper, total", "ours, total", "speed-up")
+    parts = ["No results yet."]
+    if rows:
+        parts = [" ".join(EXPLANATION.split()), Table("", header, tuple(rows)).to_markdown()]
     if eigenvectors:
         parts += [
-            "The first four eigenvectors of all graphs, computed once. Ours is the processor time of `dgn directions`, "
-            "with starting Python, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores, on "
-            "the day that `results/eigenvectors.yaml` tells); the paper names neither its CPU nor whether it counts "
-            "more than one core. [eigenvectors.md](eigenvectors.md) has large graphs.",
+            "The first four eigenvectors of all graphs, computed once. Ours is the CPU time of `dgn directions`, "
+            "including Python start-up, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores, "
+            "date in `results/eigenvectors.yaml`). The paper reports neither its CPU nor the number of cores. See "
+            "[eigenvectors.md](eigenvectors.md) for large graphs.",
             _eigenvectors(eigenvectors).to_markdown(),
         ]
     return parts
 
 
 def read_eigenvectors(path: Path) -> dict[str, float]:
-    """Seconds by dataset, as ``benchmarks/datasets.py`` writes them; nothing where there is no file."""
+    """Seconds by dataset, as written by ``benchmarks/datasets.py``; empty without a file."""
     if not path.exists():
         return {}
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or not all(isinstance(value, float | int) for value in found.values()):
-        raise ValueError(f"{path}: expected lines 'dataset: seconds', got something else; measure again")
-    return {str(name): float(seconds) for name, seconds in found.items()}
+    times = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(times, dict) or not all(isinstance(value, float | int) for value in times.values()):
+        raise ValueError(
+            f"{path}: expected lines 'dataset: seconds', got something else; write it again with benchmarks/datasets.py"
+        )
+    return {str(name): float(seconds) for name, seconds in times.items()}
 
 
-def _row(name: str, told: tuple[float, float], runs: Sequence[FinishedRun]) -> tuple[str, ...]:
-    epoch, whole = told
+def _row(name: str, paper: tuple[float, float], runs: Sequence[FinishedRun]) -> tuple[str, ...]:
+    paper_epoch, paper_run = paper
     seconds = wall_seconds(runs)
-    ours = seconds / sum(run.epochs for run in runs)
+    epoch = seconds / sum(run.epochs for run in runs)
     return (
-        f"`{name}`", f"{epoch:g} s", f"{ours:.3f} s" if ours < 0.1 else f"{ours:.2f} s", f"{whole:,.0f} s",
-        f"{seconds:.0f} s for {len(runs)}", f"{whole * len(runs) / seconds:.0f}",
+        f"`{name}`", f"{paper_epoch:g} s", f"{epoch:.3f} s" if epoch < 0.1 else f"{epoch:.2f} s", f"{paper_run:,.0f} s",
+        f"{seconds:.0f} s for {len(runs)}", f"{paper_run * len(runs) / seconds:.0f}",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The three kernels, and the definition they are tested against: one node after another, in float64."""
+"""The three backends, and the definition that they are tested against: node by node, in float64."""
 
 import os
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Case(NamedTuple):
     row: Tensor | None = None
 
     def leaves(self) -> list[Tensor]:
-        """The tensors that gradients are asked for."""
+        """The tensors that require gradients."""
         return [tensor for tensor in (*self.parts.values(), self.field) if tensor.requires_grad]
 
     def to(self, dtype: torch.dtype, device: str = "cpu", weights: torch.dtype | None = None) -> "Case":
@@ -82,9 +82,9 @@ class Case(NamedTuple):
 
 @pytest.fixture(scope="session")
 def make_case() -> Callable[..., Case]:
-    """Random features and a random field on a graph; ``parts`` are named, and ``rows`` a number of kinds of edges."""
+    """Random features and a random field on a graph; ``parts`` are named, and ``rows`` is the number of edge types."""
 
-    def made(
+    def make(
         names: Any,
         graph: tuple[Tensor, int],
         parts: Any = ("source",),
@@ -108,7 +108,7 @@ def make_case() -> Callable[..., Case]:
         row = None if rows is None else torch.randint(rows, (num_edges,), generator=draw)
         return Case(tuple(names), dgn.as_graph(edge_index, num_nodes), field, tensors, row)
 
-    return made
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +133,7 @@ def assert_close() -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def assert_defined(assert_close: Callable[..., None]) -> Callable[..., None]:
-    """A backend gives what the definition gives, forward and backward."""
+    """A backend equals the definition, forward and backward."""
 
     def assert_equal(
         case: Case, kernel: Kernel, dtype: torch.dtype = torch.float64, weights: torch.dtype | None = None
@@ -145,9 +145,9 @@ def assert_defined(assert_close: Callable[..., None]) -> Callable[..., None]:
         slope = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
         got_grads = torch.autograd.grad(got, ours.leaves(), slope.to(kernel.device), materialize_grads=True)
         expected_grads = torch.autograd.grad(expected, exact.leaves(), slope.double(), materialize_grads=True)
-        asked = [name for name, part in (*case.parts.items(), ("field", case.field)) if part.requires_grad]
-        for name, mine, theirs in zip(asked, got_grads, expected_grads, strict=True):
-            assert_close(mine, theirs, dtype, f"gradient of {name}")
+        names = [name for name, part in (*case.parts.items(), ("field", case.field)) if part.requires_grad]
+        for name, got_grad, expected_grad in zip(names, got_grads, expected_grads, strict=True):
+            assert_close(got_grad, expected_grad, dtype, f"gradient of {name}")
 
     return assert_equal
 
@@ -166,25 +166,27 @@ def define(case: Case) -> Tensor:
             m = m + parts["target"][i]
         if "table" in parts:
             m = m + parts["table"][edges if case.row is None else case.row[edges]]
-        itself = parts["node"][i] if "node" in parts else sum(parts[p][i] for p in ("source", "target") if p in parts)
-        outputs = [_output(name, m, itself, case.field[edges]) for name in case.names]
+        self_message = (
+            parts["node"][i] if "node" in parts else sum(parts[p][i] for p in ("source", "target") if p in parts)
+        )
+        outputs = [_output(name, m, self_message, case.field[edges]) for name in case.names]
         nodes.append(torch.stack(outputs) if len(edges) else nothing)
     return torch.stack([*nodes, nothing])[:-1] + 0 * sum(leaf.sum() for leaf in case.leaves())
 
 
-def _output(name: str, m: Tensor, itself: Any, field: Tensor) -> Tensor:
-    """One aggregator at one node: its messages [d, C], what stands for itself [C], its rows of the field [d, K]."""
+def _output(name: str, m: Tensor, self_message: Any, field: Tensor) -> Tensor:
+    """One aggregator at one node: its messages [d, C], its self message [C], its rows of the field [d, K]."""
     if name in ("max", "min"):
         signed = m if name == "max" else -m
         first = (signed == signed.amax(dim=0)).int().argmax(dim=0, keepdim=True) if len(m) else 0
         return m.gather(0, first)[0] if len(m) else m.sum(dim=0)
     variance = (m - m.mean(dim=0)).square().mean(dim=0)
-    enough = variance > SMALLEST_VARIANCE
+    positive = variance > SMALLEST_VARIANCE
     isotropic = {
         "sum": m.sum(dim=0),
         "mean": m.mean(dim=0),
         "var": variance,
-        "std": torch.where(enough, torch.where(enough, variance, 1.0).sqrt(), 0.0),
+        "std": torch.where(positive, torch.where(positive, variance, 1.0).sqrt(), 0.0),
     }
     if name in isotropic:
         return isotropic[name]
@@ -192,25 +194,29 @@ def _output(name: str, m: Tensor, itself: Any, field: Tensor) -> Tensor:
     kind = family.rstrip("0123456789")
     if any(option.startswith("group") for option in options):
         along = _group(int(options[0][5:]), int(family[len(kind) :]) - 1, field)
-        return (along.T @ m - along.sum(dim=0)[:, None] * itself).norm(dim=0) if kind == "dx" else along.norm(dim=1) @ m
-    weight, own = _weights(kind, options, field[:, int(family[len(kind) :]) - 1])
-    along = weight @ m + own * itself
+        return (
+            (along.T @ m - along.sum(dim=0)[:, None] * self_message).norm(dim=0)
+            if kind == "dx"
+            else along.norm(dim=1) @ m
+        )
+    weight, self_weight = _weights(kind, options, field[:, int(family[len(kind) :]) - 1])
+    along = weight @ m + self_weight * self_message
     return along.abs() if kind == "dx" and "signed" not in options else along
 
 
-def _group(number: int, centre: int, field: Tensor) -> Tensor:
-    """Weights of the edges of one node along the first so many directions, from its rows of the field."""
+def _group(size: int, centre: int, field: Tensor) -> Tensor:
+    """Weights of the edges of one node along the first ``size`` directions, from its rows of the field."""
     ratio = 1 - GAP
     member = [
-        max(0.0, 1 - (1 - ratio ** abs(k - centre)) / WIDTH) * min(1.0, (1 - ratio ** (number - k)) / WIDTH)
-        for k in range(number)
+        max(0.0, 1 - (1 - ratio ** abs(k - centre)) / WIDTH) * min(1.0, (1 - ratio ** (size - k)) / WIDTH)
+        for k in range(size)
     ]
-    f = field[:, :number] * torch.tensor(member, dtype=field.dtype)
+    f = field[:, :size] * torch.tensor(member, dtype=field.dtype)
     return member[centre] * f / f.norm(dim=1).sum() if len(f) else f
 
 
 def _weights(kind: str, options: list[str], f: Tensor) -> tuple[Tensor, Any]:
-    """Weights of the edges of one node and of itself, from its row of the field (section 2.4, appendix A)."""
+    """Weights of the edges of one node and of self_message, from its row of the field (section 2.4, appendix A)."""
     if not len(f):
         return f, 0
     f = {"fwd": f.clamp(min=0), "bwd": f.clamp(max=0)}.get(kind, f)

@@ -39,16 +39,16 @@ def test_each_aggregator_alone(kernel, name, make_case, assert_defined):
     assert_defined(make_case([name], path(4)), kernel)
 
 
-@pytest.mark.parametrize("own", [(), ("node",)], ids=["its own message", "node"])
+@pytest.mark.parametrize("self_part", [(), ("node",)], ids=["default self message", "node"])
 @pytest.mark.parametrize("parts", PARTS, ids="+".join)
-def test_all_parts_of_messages(kernel, parts, own, make_case, assert_defined):
-    names = ["max", "var", "dx1-signed"] if own or parts != ("table",) else ["max", "var", "av1"]
-    assert_defined(make_case(names, path(4), parts + own, of_field=True), kernel)
+def test_all_parts_of_messages(kernel, parts, self_part, make_case, assert_defined):
+    names = ["max", "var", "dx1-signed"] if self_part or parts != ("table",) else ["max", "var", "av1"]
+    assert_defined(make_case(names, path(4), parts + self_part, of_field=True), kernel)
 
 
 @both_dtypes
 @pytest.mark.parametrize("parts", [("table",), ("source", "table")], ids="+".join)
-def test_rows_of_a_table_stand_for_kinds_of_edges(kernel, parts, dtype, make_case, assert_defined):
+def test_rows_of_a_table_are_edge_types(kernel, parts, dtype, make_case, assert_defined):
     assert_defined(make_case(["sum", "min", "std", "av1"], RANDOM, parts, rows=3), kernel, dtype)
 
 
@@ -142,7 +142,7 @@ def test_nodes_without_neighbours_give_0(kernel, make_case):
 
 @pytest.mark.parametrize("gradients", [True, False], ids=["with gradients", "without"])
 @pytest.mark.parametrize("place", [0, 2, 4])
-def test_nan_in_a_message_is_seen(kernel, place, gradients):
+def test_nan_in_a_message_propagates(kernel, place, gradients):
     graph = dgn.as_graph(torch.tensor([[1, 2, 3, 4, 5, 1], [0, 0, 0, 0, 0, 2]], device=kernel.device), 6)
     plan = make_plan(["sum", "mean", "max", "min", "var", "std", "dx1"])
     field = torch.ones(6, 1, device=kernel.device)
@@ -189,7 +189,7 @@ def test_a_common_offset_does_not_enter_the_variance(kernel, name, dtype, make_c
 
 
 @both_dtypes
-def test_repetition_gives_the_same_bits(kernel, dtype, make_case):
+def test_results_are_bitwise_reproducible(kernel, dtype, make_case):
     size = 12 if kernel.largest_degree < 1000 else 150
     graph = random_graph(size, 0.5, torch.Generator().manual_seed(0))
     case = make_case(MIXED, graph, ("source", "target", "table"), 33).to(dtype, kernel.device)
@@ -205,7 +205,7 @@ def test_repetition_gives_the_same_bits(kernel, dtype, make_case):
 
 
 @both_dtypes
-def test_weights_of_the_field_repeat_bit_for_bit(kernel, dtype, make_case):
+def test_field_weights_are_bitwise_reproducible(kernel, dtype, make_case):
     graph = random_graph(150, 0.5, torch.Generator().manual_seed(0))
     results = []
     for _ in range(5):
@@ -224,13 +224,13 @@ def test_without_gradients_the_values_are_the_same(kernel, make_case):
     assert torch.equal(without, case.run(kernel.backend))
 
 
-def test_layouts_of_64_bit_numbers(kernel, make_case):
+def test_int64_layouts_give_the_same_result(kernel, make_case):
     case = make_case(MIXED, RANDOM, ("source", "target", "table")).to(torch.float32, kernel.device)
     wide = Graph(case.graph.edge_index, case.graph.num_nodes)
     for layout in ("by_target", "by_source"):  # as if there were 2^31 edges
         narrow = getattr(wide, layout)
         assert narrow.neighbor.dtype == torch.int32
-        wide._known[layout] = Layout(narrow.pointer, narrow.order.long(), narrow.neighbor.long())
+        setattr(wide.parts, layout, Layout(narrow.pointer, narrow.order.long(), narrow.neighbor.long()))
     assert wide.target_to_source.dtype == torch.int64
     results = []
     for graph in (case.graph, wide):
@@ -246,7 +246,7 @@ def test_a_derivative_of_edge_messages_alone_is_refused(kernel, make_case):
 
 
 @pytest.mark.parametrize("row", [-1, 3])
-def test_rows_that_a_table_has_not_are_refused(kernel, row):
+def test_rows_outside_the_table_are_refused(kernel, row):
     if str(kernel.device) != "cpu":
         pytest.skip("on a GPU it would wait for all work before")
     graph, plan, table = dgn.as_graph(path(3)[0]), make_plan(["sum"]), torch.ones(3, 16)
@@ -258,7 +258,7 @@ def test_rows_that_a_table_has_not_are_refused(kernel, row):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
-def test_rows_beyond_two_billion_numbers(dtype):
+def test_more_than_two_billion_elements_in_rows(dtype):
     num_nodes, channels = 18_000_000, 128
     assert num_nodes * channels > 2**31
     last = torch.tensor([num_nodes - 3, num_nodes - 2, num_nodes - 1], device="cuda")
@@ -281,7 +281,7 @@ def test_rows_beyond_two_billion_numbers(dtype):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("parts", [("table",), ("source", "table")], ids="+".join)
-def test_edges_beyond_two_billion_numbers(parts):
+def test_more_than_two_billion_elements_in_edges(parts):
     num_nodes, num_edges, channels = 1000, 17_000_000, 128
     assert num_edges * channels > 2**31
     edge = torch.arange(num_edges, device="cuda")

@@ -73,8 +73,8 @@ def test_compiled_blocks_are_the_same():
     ).double()
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
     x, edge_index, field = inputs(grid(3, 3))
-    given = x, edge_index, field, torch.cat([field, field.square()], dim=1), torch.zeros(len(x), dtype=torch.long)
-    assert_same(compiled(*given, num_graphs=1), net(*given, num_graphs=1), x)
+    arguments = x, edge_index, field, torch.cat([field, field.square()], dim=1), torch.zeros(len(x), dtype=torch.long)
+    assert_same(compiled(*arguments, num_graphs=1), net(*arguments, num_graphs=1), x)
 
 
 @pytest.mark.slow
@@ -124,13 +124,13 @@ def test_a_layer_can_be_copied_and_saved(tmp_path):
 
 
 @pytest.mark.parametrize("parts", [("source",), ("source", "target", "table"), ("table", "node")], ids="+".join)
-def test_the_operator_is_registered_as_torch_asks(parts):
+def test_the_operator_passes_opcheck(parts):
     pytest.importorskip("numba", reason="Numba is not installed")
     # Signs are kept for absolute values only: columns without one would be compared as they happen to be.
     plan, graph = make_plan(["mean", "max", "min", "std", "dx1"]), dgn.as_graph(*grid(2, 3))
     field = inputs(grid(2, 3))[2]
-    given = {part: torch.randn(graph.num_edges if part == "table" else 6, 4).double() for part in parts}
-    messages = Messages(**{part: value.requires_grad_() for part, value in given.items()})
+    tensors = {part: torch.randn(graph.num_edges if part == "table" else 6, 4).double() for part in parts}
+    messages = Messages(**{part: value.requires_grad_() for part, value in tensors.items()})
     edge, node = plan.compute_weights(field, graph)
     by_target, by_source = graph.by_target, graph.by_source
     layout = (*by_target, by_source.pointer, graph.target_to_source)

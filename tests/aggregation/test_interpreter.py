@@ -1,4 +1,4 @@
-"""Every test run checks the Triton kernels, on any machine: in Triton's interpreter, in a process of its own.
+"""Every test run checks the Triton kernels, on any machine: in Triton's interpreter, in a separate process.
 
 Triton decides when it is imported whether it interprets or compiles, so that one process cannot do both.
 """
@@ -13,7 +13,7 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="this process is the interpreter's own")
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="already in the interpreter")
 def test_the_battery_passes_in_the_interpreter():
     pytest.importorskip("triton", reason="Triton is not installed")
     battery = Path(__file__).with_name("test_battery.py")

@@ -23,8 +23,8 @@ POINTERS = {
     "pointer": "*i64", "source_pointer": "*i64", "order": "*i32", "neighbor": "*i32", "place": "*i32", "row": "*i32",
     "at_max": "*i32", "at_min": "*i32", "sign": "*i8", "weight": "*fp32", "self_weight": "*fp32", "average": "*fp32",
     "num_channels": "i32", "out_stride": "i32", "target_grad_stride": "i32", "extra": "*fp32",
-    "source_stride": "i32", "target_stride": "i32", "node_stride": "i32", "last": "*i64", "number_grad": "*fp32",
-    "kind": "*i64", "kinds": "i32", "num_rows": "i32",
+    "source_stride": "i32", "target_stride": "i32", "node_stride": "i32", "num_live": "*i64", "features_grad": "*fp32",
+    "row_type": "*i64", "num_types": "i32", "num_rows": "i32",
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not hasattr(gpu_forward.aggregate_nodes, "fn"), reason="Triton is interpreting")
@@ -51,7 +51,7 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
         "NEED_SUM": {0, 1} & set(plan.codes) != set(), "NEED_VAR": {4, 5} & set(plan.codes) != set(),
         "NEED_MAX": 2 in plan.codes, "NEED_MIN": 3 in plan.codes,
         "HAS_SOURCE": "s" in parts, "HAS_TARGET": "t" in parts, "HAS_TABLE": "e" in parts, "HAS_NODE": parts == "e",
-        "NUMBERS": 2 if "2" in parts else 0,
+        "NUM_FEATURES": 2 if "2" in parts else 0,
         "HAS_SELF": plan.has_self, "SAVE": True, "HAS_EXTRA": True, "MEAN": False,
         "ACC": tl.float64 if dtype == "fp64" else tl.float32,
         "BLOCK_E": 8, "BLOCK_C": 64, "WIDTH": 20 if parts == "ste" else 0,
@@ -61,10 +61,18 @@ def test_every_plan_compiles(names: list[str], parts: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "acc", "dot"), [("fp32", tl.float32, True), ("fp64", tl.float64, False)])
-def test_sums_by_kind_count_beyond_32_bits(dtype: str, acc: Any, dot: bool) -> None:
-    constants = {"ACC": acc, "HAS_PLACE": True, "HAS_LAST": True, "DOT": dot, "KINDS": 32, "BLOCK_N": 64, "BLOCK_C": 64}
+def test_sums_by_type_address_memory_with_64_bits(dtype: str, acc: Any, dot: bool) -> None:
+    constants = {
+        "ACC": acc,
+        "HAS_PLACE": True,
+        "HAS_LIVE": True,
+        "DOT": dot,
+        "NUM_TYPES": 32,
+        "BLOCK_N": 64,
+        "BLOCK_C": 64,
+    }
     code = compile_kernel(sum_types, dtype, constants)["ttir"]
     products = [line for line in code.splitlines() if "arith.muli" in line]
     assert len(products) > 3
     narrow = [line for line in products if "i64" not in line.split(" : ")[1]]
-    assert ["channels" in line for line in narrow] == [True]  # the first channel of a block, and no place in memory
+    assert ["channels" in line for line in narrow] == [True]  # the first channel of a block, not an address

@@ -67,7 +67,7 @@ def test_a_group_needs_the_gaps_of_its_directions(gap):
     ("names", "directions", "has_self"),
     [(["mean"], 0, False), (["av2"], 2, False), (["mean", "dx1", "av7"], 7, True), (["fwd3-hard"], 3, False)],
 )
-def test_what_a_plan_needs(names, directions, has_self):
+def test_needs_of_a_plan(names, directions, has_self):
     plan = make_plan(names)
     assert (plan.num_directions, plan.has_self) == (directions, has_self)
 
@@ -108,9 +108,9 @@ def test_two_directions_are_added_before_anything_else():
     first, second = field()[:, :1], field()[:, 1:2]
     both = torch.cat([first + second, first - second], dim=1)
     names, alone = ["fwd1+2", "dx1-2", "bwd1-2-hard"], ["fwd1", "dx2", "bwd2-hard"]
-    found, expected = make_plan(names).compute_weights(field(), GRAPH), make_plan(alone).compute_weights(both, GRAPH)
-    assert torch.equal(found.edge, expected.edge)
-    assert torch.equal(found.self, expected.self)
+    weights, expected = make_plan(names).compute_weights(field(), GRAPH), make_plan(alone).compute_weights(both, GRAPH)
+    assert torch.equal(weights.edge, expected.edge)
+    assert torch.equal(weights.self, expected.self)
     assert make_plan(names).num_directions == 2
 
 
@@ -139,7 +139,7 @@ def test_repeated_names_are_refused(names):
         (torch.ones(6), r"got shape \[6\]"),
         (
             torch.ones(6, 1),
-            "at least 2 columns for aggregators mean, dx2, got 1; ask AddDirections or dgn.directions for k=2",
+            "at least 2 columns for aggregators mean, dx2, got 1; pass k=2 to AddDirections or dgn.directions",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Numbers of rings against networkx and their laws."""
+"""Ring counts against networkx, and their laws."""
 
 from itertools import pairwise
 
@@ -46,8 +46,8 @@ def listed(edge_index: torch.Tensor, num_nodes: int, induced: bool) -> tuple[np.
     for ring in (ring for ring in cycles if len(ring) >= 3):
         nodes[ring, len(ring) - 3] += 1
         sides = {frozenset(side) for side in pairwise([*ring, ring[0]])}
-        for number, ends in enumerate(edge_index.T.tolist()):
-            edges[number, len(ring) - 3] += frozenset(ends) in sides
+        for edge, ends in enumerate(edge_index.T.tolist()):
+            edges[edge, len(ring) - 3] += frozenset(ends) in sides
     return nodes, edges
 
 
@@ -61,13 +61,13 @@ def test_all_cycles_are_counted_once(name: str, induced: bool) -> None:
     np.testing.assert_array_equal(edges, expected[1])
 
 
-def test_columns_are_the_sizes_as_they_were_asked_for() -> None:
+def test_columns_are_in_the_order_of_sizes() -> None:
     assert ring_counts(NAPHTHALENE, [10, 6]).nodes.tolist() == [[0, 1 + (n in (4, 5))] for n in range(10)]
     assert ring_counts(NAPHTHALENE, [10, 6], induced=False).edges.sum(dim=0).tolist() == [10, 12]
 
 
 def test_graphs_that_are_too_dense_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"at most 1000 edges to look at from a node, got more from node 0; .* of 8"):
+    with pytest.raises(ValueError, match=r"at most 1000 edges to visit from a node, got more from node 0; .* of 8"):
         ring_counts(complete(12)[0], induced=False, limit=1000)
 
 
@@ -110,10 +110,10 @@ def test_rings_of_three_are_common_neighbours(name: str, induced: bool) -> None:
     joined[source, target] = joined[target, source] = 1
     joined.fill_diagonal_(0)
     triangles = joined @ joined * joined
-    found = ring_counts(edge_index, [3], num_nodes, induced)
-    assert found.nodes.dtype == found.edges.dtype == torch.int32
-    assert torch.equal(found.nodes[:, 0].long(), triangles.sum(dim=1) // 2)
-    assert torch.equal(found.edges[:, 0].long(), triangles[source, target])
+    counts = ring_counts(edge_index, [3], num_nodes, induced)
+    assert counts.nodes.dtype == counts.edges.dtype == torch.int32
+    assert torch.equal(counts.nodes[:, 0].long(), triangles.sum(dim=1) // 2)
+    assert torch.equal(counts.edges[:, 0].long(), triangles[source, target])
 
 
 def test_triangles_do_not_depend_on_directions_copies_self_loops_and_other_sizes() -> None:
@@ -123,12 +123,12 @@ def test_triangles_do_not_depend_on_directions_copies_self_loops_and_other_sizes
     plain = ring_counts(once, [3], num_nodes)
     edges = torch.cat([plain.edges, plain.edges[::3], plain.edges[::5], torch.zeros(1, 1, dtype=torch.int32)])
     for sizes in ([3], [5, 3], [3, 4], [4, 3, 8]):
-        found = ring_counts(messy, sizes, num_nodes)
-        assert torch.equal(found.nodes[:, [sizes.index(3)]], plain.nodes)
-        assert torch.equal(found.edges[:, [sizes.index(3)]], edges)
+        counts = ring_counts(messy, sizes, num_nodes)
+        assert torch.equal(counts.nodes[:, [sizes.index(3)]], plain.nodes)
+        assert torch.equal(counts.edges[:, [sizes.index(3)]], edges)
 
 
-def test_every_edge_of_the_simple_graph_is_found_again() -> None:
+def test_links_lead_to_the_undirected_edges() -> None:
     random = np.random.default_rng(0)
     edge_index = random.integers(0, 9, (2, 60))
     low, high, links = simple_graph(edge_index, 9)
@@ -139,5 +139,5 @@ def test_every_edge_of_the_simple_graph_is_found_again() -> None:
     np.testing.assert_array_equal(np.sort(edge_index[:, ~loop], axis=0), [low[links[~loop]], high[links[~loop]]])
 
 
-def test_the_simple_graph_of_nothing() -> None:
+def test_the_simple_graph_of_an_empty_graph() -> None:
     assert [len(part) for part in simple_graph(np.zeros((2, 0), dtype=np.int64), 0)] == [0, 0, 0]

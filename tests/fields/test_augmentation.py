@@ -58,9 +58,9 @@ def test_a_field_of_zeros_spans_no_plane():
     for pair in ((field, 0 * field), (0 * field, field)):
         with pytest.raises(ValueError, match="collinear"):
             dgn.rotate(*pair, 0.3, *graph)
-        kept = dgn.rotate(*pair, 0.3, *graph, collinear="keep")
-        for result, given in zip(kept, pair, strict=True):
-            assert torch.equal(result, dgn.normalize(given, *graph, p=2))
+        rotated = dgn.rotate(*pair, 0.3, *graph, collinear="keep")
+        for result, field in zip(rotated, pair, strict=True):
+            assert torch.equal(result, dgn.normalize(field, *graph, p=2))
 
 
 @every_graph
@@ -70,7 +70,7 @@ def test_where_both_fields_are_0_nothing_is_rotated_or_refused(graph):
 
 
 @both_dtypes
-def test_one_angle_per_node_turns_each_node_by_its_own(dtype):
+def test_one_angle_per_node_rotates_each_node_by_its_angle(dtype):
     edge_index, num_nodes = complete(4)
     first, second = random(12, 2, dtype=dtype), random(12, 2, seed=1, dtype=dtype)
     angle = torch.tensor([0.0, 0.4, -1.0, 3.0], dtype=dtype)
@@ -115,7 +115,7 @@ def test_distortion_follows_its_generator():
     assert not torch.equal(draw[0], draw[2])
 
 
-def test_distortion_does_not_see_the_order_of_the_edges():
+def test_distortion_does_not_depend_on_the_order_of_the_edges():
     edge_index, field = grid(3, 3)[0], random(24, 2)
     order = torch.randperm(24, generator=seeded(5))
     noisy = dgn.distort(field, edge_index, 1.0, generator=seeded(1))
@@ -191,7 +191,7 @@ def test_wrong_input_is_refused_with_the_remedy(call, message):
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16])
-def test_graphs_of_a_potential_are_numbered_in_any_integers(dtype: torch.dtype) -> None:
+def test_batch_may_have_any_integer_dtype(dtype: torch.dtype) -> None:
     potential, batch = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0, 1, 1])
     noisy = [
         dgn.distort_potential(potential, 0.5, generator=torch.Generator().manual_seed(0), batch=each)

@@ -1,4 +1,4 @@
-"""ConvParts, gradient, divergence, norms and the directional derivative, against matrices."""
+"""Products, gradient, divergence, norms and the directional derivative, against matrices."""
 
 import pytest
 import torch

@@ -106,8 +106,8 @@ def test_hardening_is_odd(temperature, split, dtype):
 @temperatures
 def test_rows_sum_to_1_and_each_side_does_when_split(temperature, dtype):
     graph, field = grid(3, 3), random(24, 2, dtype=dtype)
-    whole = dgn.divergence(dgn.harden(field, *graph, temperature).abs(), *graph)
-    torch.testing.assert_close(whole, torch.ones_like(whole))
+    row_sums = dgn.divergence(dgn.harden(field, *graph, temperature).abs(), *graph)
+    torch.testing.assert_close(row_sums, torch.ones_like(row_sums))
     split = dgn.harden(field, *graph, temperature, split=True)
     for part, side in ((dgn.forward_field(split), field > 0), (-dgn.backward_field(split), field < 0)):
         present = dgn.divergence(side.to(dtype), *graph) > 0
@@ -115,7 +115,7 @@ def test_rows_sum_to_1_and_each_side_does_when_split(temperature, dtype):
 
 
 @both_dtypes
-def test_equal_components_share_the_decision(dtype):
+def test_equal_components_share_the_weight(dtype):
     edge_index, num_nodes = torch.tensor([[1, 2, 3], [0, 0, 0]]), 4
     tie = torch.tensor([0.3, -0.1 * 3, 0.2], dtype=dtype)  # 0.1 * 3 is 0.3 up to rounding
     assert dgn.harden(tie, edge_index, num_nodes).tolist() == [0.5, -0.5, 0.0]
@@ -124,13 +124,13 @@ def test_equal_components_share_the_decision(dtype):
 
 @temperatures
 @splits
-def test_noise_on_a_row_of_zeros_decides_nothing(temperature, split):
+def test_noise_on_a_row_of_zeros_selects_nothing(temperature, split):
     edge_index, num_nodes = path(3)
     field = torch.tensor([1.0, 1e-17, -1.0, -1e-17])
     assert not dgn.harden(field, edge_index, num_nodes, temperature, split)[edge_index[1] == 2].any()
 
 
-def test_argmax_does_not_see_the_scale():
+def test_argmax_is_invariant_to_the_scale():
     graph, field = grid(3, 3), random(24, 2)
     assert torch.equal(dgn.harden(1e-12 * field, *graph), dgn.harden(field, *graph))
 
@@ -223,6 +223,6 @@ def test_wrong_input_is_refused_with_the_remedy(call, message):
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16])
-def test_components_are_numbered_in_any_integers(dtype: torch.dtype) -> None:
+def test_component_may_have_any_integer_dtype(dtype: torch.dtype) -> None:
     potential, component = torch.tensor([1.0, 2.0]), torch.tensor([0, 1])
     assert torch.equal(dgn.arcsine(potential, component.to(dtype)), dgn.arcsine(potential, component))

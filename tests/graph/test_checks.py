@@ -1,4 +1,4 @@
-"""Every refusal names its subject, what was expected, what came and the remedy."""
+"""Every error names its subject, the expected and the actual value, and the remedy."""
 
 import re
 from collections.abc import Callable
@@ -32,14 +32,14 @@ def refusal(call: Callable[[], Any], error: type[Exception] = ValueError) -> str
         (PATH.float(), 3, TypeError, "got torch.float32", "edge_index.long()"),
         (PATH.bool(), 3, TypeError, "got torch.bool", "edge_index.long()"),
         (PATH.to(torch.complex64), 3, TypeError, "got torch.complex64", "edge_index.long()"),
-        (PATH, 2, ValueError, "got edge 1 = (1, 2)", "remove the edge, or say how many nodes"),
-        (PATH - 1, 3, ValueError, "got edge 0 = (-1, 0)", "remove the edge, or say how many nodes"),
-        (PATH - 1, None, ValueError, "got edge 0 = (-1, 0)", "remove the edge, or say how many nodes"),
+        (PATH, 2, ValueError, "got edge 1 = (1, 2)", "remove the edge, or pass num_nodes="),
+        (PATH - 1, 3, ValueError, "got edge 0 = (-1, 0)", "remove the edge, or pass num_nodes="),
+        (PATH - 1, None, ValueError, "got edge 0 = (-1, 0)", "remove the edge, or pass num_nodes="),
         (PATH[:, :0], -1, ValueError, "got -1", "number of nodes"),
     ],
 )
 @pytest.mark.parametrize("function", [dgn.as_graph, dgn.laplacian, dgn.directions, dgn.heat_kernel])
-def test_bad_edges(
+def test_bad_edges_are_refused(
     function: Callable[..., Any],
     edge_index: Any,
     num_nodes: int | None,
@@ -66,7 +66,7 @@ def test_bad_edges(
     ],
 )
 @pytest.mark.parametrize("function", [dgn.laplacian, dgn.directions, dgn.heat_kernel, dgn.diffusion_distance])
-def test_bad_weights(
+def test_bad_weights_are_refused(
     function: Callable[..., Any], weight: list[Any], got: str, remedy: str, dtype: torch.dtype
 ) -> None:
     message = refusal(lambda: function(PATH, 3, edge_weight=torch.tensor(weight, dtype=dtype)))
@@ -82,7 +82,7 @@ def test_bad_weights(
         (torch.tensor([1, 1]), "got torch.int64", "edge_weight.float()"),
     ],
 )
-def test_weights_that_are_no_floating_point_tensor(weight: Any, got: str, remedy: str) -> None:
+def test_weights_that_are_not_a_floating_point_tensor_are_refused(weight: Any, got: str, remedy: str) -> None:
     message = refusal(lambda: dgn.laplacian(PATH, 3, edge_weight=weight), TypeError)
     assert message.startswith("edge_weight: ")
     assert got in message
@@ -90,7 +90,7 @@ def test_weights_that_are_no_floating_point_tensor(weight: Any, got: str, remedy
 
 
 @pytest.mark.parametrize("size", [10, 400])
-def test_a_weight_too_small_to_hold_a_component_together(size: int) -> None:
+def test_a_weight_too_small_to_connect_a_component_is_refused(size: int) -> None:
     weight = torch.ones(size - 1, dtype=torch.float64)
     weight[size // 2] = 1e-30
     message = refusal(lambda: dgn.directions(torch.arange(size).unfold(0, 2, 1).t(), size, edge_weight=weight))
@@ -100,7 +100,7 @@ def test_a_weight_too_small_to_hold_a_component_together(size: int) -> None:
 
 
 @pytest.mark.parametrize("k", [0, -3])
-def test_no_directions(k: int) -> None:
+def test_fewer_than_one_direction_is_refused(k: int) -> None:
     message = refusal(lambda: dgn.directions(PATH, 3, k=k))
     assert message.startswith("k: expected the number of directions, 1 or more")
     assert f"got {k};" in message
@@ -108,13 +108,13 @@ def test_no_directions(k: int) -> None:
 
 @pytest.mark.parametrize("function", [dgn.laplacian, dgn.directions])
 @pytest.mark.parametrize(
-    ("given", "remedy"), [("symm", "'sym'"), ("r", "'rw'"), ("none", "None"), (7, "choose one of those")]
+    ("normalization", "remedy"), [("symm", "'sym'"), ("r", "'rw'"), ("none", "None"), (7, "choose one of those")]
 )
-def test_unknown_normalization_names_the_nearest(function: Callable[..., Any], given: Any, remedy: str) -> None:
-    message = refusal(lambda: function(PATH, 3, normalization=given))
+def test_unknown_normalization_names_the_nearest(function: Callable[..., Any], normalization: Any, remedy: str) -> None:
+    message = refusal(lambda: function(PATH, 3, normalization=normalization))
     assert message.startswith("normalization: expected one of None, 'rw', 'sym'")
-    assert f"got {given!r};" in message
-    expected = remedy if isinstance(given, int) else f"did you mean {remedy}?"
+    assert f"got {normalization!r};" in message
+    expected = remedy if isinstance(normalization, int) else f"did you mean {remedy}?"
     assert message.endswith(expected)
 
 
@@ -127,7 +127,7 @@ def test_unknown_measure_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     "batch", [torch.zeros(2, dtype=torch.long), torch.zeros(3), torch.tensor([0, -1, 0]), torch.zeros(3, 1).long()]
 )
-def test_bad_batch(batch: torch.Tensor) -> None:
+def test_a_bad_batch_is_refused(batch: torch.Tensor) -> None:
     message = refusal(lambda: dgn.as_graph(PATH, 3, batch=batch))
     assert message.startswith("batch: expected the graph number (0 or more) of each of 3 nodes")
     assert f"got {batch.dtype} of shape {list(batch.shape)}; PyG's Batch.batch" in message
@@ -135,7 +135,7 @@ def test_bad_batch(batch: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("time", [-1.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("function", [dgn.heat_kernel, dgn.diffusion_distance])
-def test_time_that_heat_does_not_know(function: Callable[..., Any], time: float) -> None:
+def test_bad_times_are_refused(function: Callable[..., Any], time: float) -> None:
     message = refusal(lambda: function(PATH, 3, time=time))
     assert message.startswith("time: expected a finite number of 0 or more")
     assert f"got {time};" in message
@@ -148,22 +148,22 @@ def test_time_that_heat_does_not_know(function: Callable[..., Any], time: float)
         (torch.tensor([0, 1, 2]), TypeError, "got torch.int64"),
     ],
 )
-def test_bad_potential(potential: torch.Tensor, error: type[Exception], got: str) -> None:
+def test_a_bad_potential_is_refused(potential: torch.Tensor, error: type[Exception], got: str) -> None:
     message = refusal(lambda: dgn.gradient_step(potential, PATH), error)
     assert message.startswith("potential: ")
     assert got in message
 
 
-def test_a_potential_of_another_graph() -> None:
+def test_a_potential_of_another_graph_is_refused() -> None:
     message = refusal(lambda: dgn.gradient_step(torch.zeros(4), dgn.as_graph(PATH, 3)))
     assert message.startswith("potential: expected 3 rows, one per node, got shape [4]")
 
 
-def test_the_place_of_what_is_not_finite_is_named() -> None:
+def test_the_index_of_a_value_that_is_not_finite_is_named() -> None:
     assert "got inf at index [1, 0]" in refusal(lambda: check_finite("x", torch.tensor([[0.0], [torch.inf]])))
 
 
-def test_what_is_right_is_not_refused() -> None:
+def test_valid_input_is_accepted() -> None:
     check_option("normalization", None, (None, "rw"))
     check_finite("x", torch.empty(0))
     assert dgn.laplacian(PATH, 3, edge_weight=torch.zeros(2)).to_dense().abs().sum() == 0

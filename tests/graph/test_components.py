@@ -1,4 +1,4 @@
-"""Components are the classes of mutual reach, numbered by their first node."""
+"""Components are numbered by their first node."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,10 +13,10 @@ def flooded(adjacency: np.ndarray) -> list[int]:
     label = [-1] * len(adjacency)
     for start in range(len(adjacency)):
         wet = [start] if label[start] < 0 else []
-        number = max(label, default=-1) + 1
+        next_label = max(label, default=-1) + 1
         while wet:
             node = wet.pop()
-            label[node] = number
+            label[node] = next_label
             wet += [other for other in np.flatnonzero(adjacency[node] + adjacency[:, node]) if label[other] < 0]
     return label
 

@@ -1,4 +1,4 @@
-"""The layout groups edges by node, keeps their order, and is made once."""
+"""The layout groups edges by node, keeps their order, and is computed once."""
 
 import warnings
 
@@ -29,9 +29,9 @@ def multigraphs(draw: st.DrawFn) -> Graph:
 def test_in_edges_of_each_node_are_listed_in_their_order(graph: Graph) -> None:
     pointer, order, neighbor = graph.by_target
     for node in range(graph.num_nodes):
-        mine = slice(pointer[node], pointer[node + 1])
-        assert order[mine].tolist() == [e for e, i in enumerate(graph.target.tolist()) if i == node]
-        assert neighbor[mine].tolist() == [j for j, i in graph.edge_index.t().tolist() if i == node]
+        in_edges = slice(pointer[node], pointer[node + 1])
+        assert order[in_edges].tolist() == [e for e, i in enumerate(graph.target.tolist()) if i == node]
+        assert neighbor[in_edges].tolist() == [j for j, i in graph.edge_index.t().tolist() if i == node]
     assert len(pointer) == graph.num_nodes + 1
 
 
@@ -77,7 +77,7 @@ def test_max_over_a_graph_without_edges_is_empty(batch: torch.Tensor | None) -> 
     assert graph.max_over_graph(torch.empty(0, 3)).shape == (0, 3)
 
 
-def test_layout_is_made_once() -> None:
+def test_layout_is_computed_once() -> None:
     graph = as_graph(torch.tensor([[0, 1], [1, 0]]))
     assert graph.by_target is graph.by_target
     assert graph.by_source is graph.by_source
@@ -97,14 +97,14 @@ def test_number_of_nodes_defaults_to_the_highest_with_an_edge(edges: list[list[i
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64])
-def test_integers_of_any_kind_become_int64(dtype: torch.dtype) -> None:
+def test_integers_of_any_dtype_become_int64(dtype: torch.dtype) -> None:
     graph = as_graph(torch.tensor([[0, 1], [1, 2]], dtype=dtype))
     assert graph.edge_index.dtype == torch.int64
     assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_a_batch_of_any_integers_means_the_same(dtype: torch.dtype) -> None:
+def test_a_batch_may_have_any_integer_dtype(dtype: torch.dtype) -> None:
     edges, batch = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), torch.tensor([0, 0, 1, 1])
     graph, same = as_graph(edges, 4, batch.to(dtype)), as_graph(edges, 4, batch)
     values = torch.tensor([1.0, 2.0, 3.0, 4.0])
@@ -130,12 +130,12 @@ def test_no_nodes_in_a_batch_is_no_graph() -> None:
     assert as_graph(empty, 0, torch.empty(0, dtype=torch.long)).num_graphs == 0
 
 
-def test_graphs_without_nodes_are_not_forgotten_on_another_device() -> None:
+def test_graphs_without_nodes_are_kept_on_another_device() -> None:
     graph = as_graph(torch.zeros(2, 0).long(), 2, torch.tensor([0, 0]), num_graphs=3)
     assert graph.to("cpu").num_graphs == 3
 
 
-def test_what_was_kept_in_inference_can_be_trained_with() -> None:
+def test_a_layout_cached_in_inference_mode_can_be_trained_with() -> None:
     graph, x = as_graph(torch.tensor([[0, 1], [1, 0]])), torch.ones(2, 1, requires_grad=True)
     with torch.inference_mode():
         assert graph.by_target.pointer.tolist() == [0, 1, 2]
@@ -143,22 +143,22 @@ def test_what_was_kept_in_inference_can_be_trained_with() -> None:
     x[graph.by_target.neighbor].sum().backward()
 
 
-def test_what_is_kept_has_no_gradient() -> None:
+def test_the_cache_has_no_gradient() -> None:
     graph, weight = as_graph(torch.tensor([[0, 1], [1, 0]])), torch.ones(1, requires_grad=True)
     with torch.no_grad():
         assert not graph.cached("twice", lambda: 2 * weight).requires_grad
 
 
 def test_graphs_without_nodes_at_the_end_count() -> None:
-    given = [Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=n) for n in (3, 2, 0)]
-    graph = as_graph(Batch.from_data_list(given))
+    graphs = [Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=n) for n in (3, 2, 0)]
+    graph = as_graph(Batch.from_data_list(graphs))
     assert graph.num_graphs == 3
     assert as_graph(graph) is as_graph(graph, num_graphs=3) is graph
     assert as_graph(graph, num_graphs=5).num_graphs == 5
     assert graph.num_graphs == 3
 
 
-def test_a_graph_that_is_told_how_many_graphs_it_has_stays_itself() -> None:
+def test_setting_the_number_of_graphs_keeps_the_graph() -> None:
     graph = as_graph(torch.tensor([[0], [1]]), 2, torch.zeros(2, dtype=torch.long))
     assert as_graph(graph, num_graphs=2) is graph
     assert graph.num_graphs == 2

@@ -1,4 +1,4 @@
-"""Functions that can be differentiated once say so, however second derivatives are asked for."""
+"""A once-differentiable function refuses second derivatives, however they are requested."""
 
 import pytest
 import torch

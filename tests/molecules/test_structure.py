@@ -20,8 +20,8 @@ def test_molecules_get_what_they_had_in_training() -> None:
     trained = with_encodings(make_benchmark(graphs, torch.zeros(5, 1), part, "regression"), 4, (5, 6))
     known = trained.structure
     assert known is not None
-    assert known.kinds is not None
-    weights = {SCALE: known.scale, OFFSET: known.offset, KINDS: known.kinds.features()}
+    assert known.edge_types is not None
+    weights = {SCALE: known.scale, OFFSET: known.offset, KINDS: known.edge_types.features()}
     found = trained_structure(DATA, weights)
     assert found is not None
     # Behind the five molecules the benchmark has those of the validation once more.

@@ -71,7 +71,7 @@ def test_kinds_and_numbers_made_before_give_the_same() -> None:
         attributes = torch.cat([data.edge_attr[:, None], data.edge_rings.long()], dim=1)
         assert isinstance(net.edge_encoder, EdgeTypeEncoder)
         made = {
-            "edge_attr": net.edge_encoder.edge_types.number(attributes),
+            "edge_attr": net.edge_encoder.edge_types.assign(attributes),
             "structure": torch.cat([data.random_walk, data.rings], dim=1),
         }
         torch.testing.assert_close(net(data.x, data.edge_index, **made), net(data))

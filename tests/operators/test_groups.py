@@ -62,7 +62,7 @@ def solve(graph, k, weight=None, normalization=None):
 @NORMALIZATIONS
 @both
 @repeated
-def test_any_basis_and_any_sign_give_the_same(function, graph, k, normalization):
+def test_invariant_to_basis_and_sign(function, graph, k, normalization):
     graph = dgn.as_graph(*graph)
     d, gap = solve(graph, k, normalization=normalization)
     x = random(graph.num_nodes, 3)
@@ -98,7 +98,7 @@ def crossing(t):
 
 @NORMALIZATIONS
 @pytest.mark.parametrize(("function", "jumps"), [(slope, False), (average, False), (plain, True)])
-def test_where_eigenvalues_cross(function, jumps, normalization):
+def test_continuous_where_eigenvalues_cross(function, jumps, normalization):
     """Over a step of 2e-7 the slope along a group changes by about as much, that along a direction by its size."""
     x, results = random(16, 3), []
     for t in (1 - 1e-7, 1.0, 1 + 1e-7):
@@ -110,7 +110,7 @@ def test_where_eigenvalues_cross(function, jumps, normalization):
 
 
 @both
-def test_along_a_path_of_graphs(function):
+def test_continuous_along_a_path_of_graphs(function):
     """The modulus of continuity: ten times finer steps change the result ten times less."""
     x, largest = random(16, 3), []
     for step in (1e-3, 1e-4):
@@ -125,7 +125,7 @@ def test_along_a_path_of_graphs(function):
 
 
 @both
-def test_an_eigenspace_that_the_last_column_cuts(function):
+def test_an_eigenspace_cut_by_the_last_column_gives_0(function):
     """The cube with three nearly equal axes and two columns: strength and result go to 0 as the three become one."""
     graph = dgn.as_graph(*hypercube(3))
     apart = (graph.source - graph.target).abs().log2()
@@ -142,7 +142,7 @@ def test_an_eigenspace_that_the_last_column_cuts(function):
 
 @pytest.mark.parametrize("direction", [1, 2])
 @pytest.mark.parametrize("graph", [path(6), grid(5, 3), star(1)])
-def test_far_from_others_a_direction_is_itself(graph, direction):
+def test_a_separate_eigenvalue_gives_the_plain_operators(graph, direction):
     graph = dgn.as_graph(*graph)
     d, gap = solve(graph, 3)
     x = random(graph.num_nodes, 3)
@@ -169,17 +169,17 @@ def test_bounds(graph, k):
 
 @pytest.mark.parametrize("graph", edge_cases().values(), ids=edge_cases())
 @both
-def test_unusual_graphs(function, graph):
+def test_edge_cases_are_finite(function, graph):
     graph = dgn.as_graph(*graph)
     d, gap = solve(graph, 2)
     x = random(graph.num_nodes, 2)
-    found = function(graph, d.potential, gap, x)
-    assert found.shape == x.shape
-    assert found.isfinite().all()
+    result = function(graph, d.potential, gap, x)
+    assert result.shape == x.shape
+    assert result.isfinite().all()
 
 
 @both
-def test_graphs_side_by_side(function):
+def test_batch_independent(function):
     graph = dgn.as_graph(*disjoint_union(cycle(6), path(1), grid(3, 3), complete(4)))
     d, gap = solve(graph, 3)
     assert_batch_independent(function, graph, [d.potential, gap, random(graph.num_nodes, 2)])

@@ -42,7 +42,7 @@ def test_numbers_of_parameters_are_those_of_the_paper(n, radius):
 
 @pytest.mark.parametrize(("identity", "names"), [(True, ("0", "+1", "-1")), (False, ("+1", "-1"))])
 @orders
-def test_identity_can_be_asked_for_or_left_out(permutations, identity, names):
+def test_identity_can_be_included_or_left_out(permutations, identity, names):
     family = dgn.walks(random(4), *path(3), radius=1, permutations=permutations, identity=identity)
     assert family.names == names
 
@@ -73,15 +73,15 @@ def test_each_walk_is_the_product_of_its_steps(graph, p, permutations, dtype):
     family = dgn.walks(fields, *graph, radius=3, permutations=permutations, p=p)
     steps = step_matrices(fields, *graph, p)
     walked = family(x)
-    for number, name in enumerate(family.names):
+    for index, name in enumerate(family.names):
         expected = x
         for place in range(0, len(name) - 1, 2):
             expected = steps[name[place : place + 2]] @ expected
-        torch.testing.assert_close(walked[:, number], expected)
+        torch.testing.assert_close(walked[:, index], expected)
 
 
 @orders
-def test_shared_prefixes_are_walked_once(permutations, monkeypatch):
+def test_shared_prefixes_are_computed_once(permutations, monkeypatch):
     applied = []
     apply = dgn.Operator.__call__
     monkeypatch.setattr(dgn.Operator, "__call__", lambda self, x: applied.append(len(self)) or apply(self, x))
@@ -99,7 +99,7 @@ def test_walks_without_permutations_keep_the_fields_in_order():
 
 @both_dtypes
 @every_graph
-def test_every_graph_can_be_walked(graph, dtype):
+def test_edge_cases_have_walks(graph, dtype):
     fields = random(graph[0].size(1), 2, dtype=dtype)
     x = random(graph[1], 3, dtype=dtype)
     family = dgn.walks(fields, *graph, radius=2, identity=True)

@@ -204,11 +204,11 @@ def test_global_scope_modulates_by_the_size_of_the_field(dtype):
     edge_index, num_nodes, batch = disjoint_union(grid(2, 3), star(3), cycle(4))
     field, x = random(edge_index.size(1), 2, dtype=dtype), random(num_nodes, 3, dtype=dtype)
     options = {"scope": "graph", "batch": batch}
-    whole = dgn.normalize(field, edge_index, num_nodes, scope="graph", batch=batch)
+    normalized = dgn.normalize(field, edge_index, num_nodes, scope="graph", batch=batch)
     slope = dgn.derivative(field, edge_index, num_nodes, **options)
-    torch.testing.assert_close(slope(x), dgn.directional_derivative(x, whole, edge_index))
+    torch.testing.assert_close(slope(x), dgn.directional_derivative(x, normalized, edge_index))
     average = dgn.smoothing(field, edge_index, num_nodes, **options)
-    assert torch.equal(average.edge_weight, whole.abs())
+    assert torch.equal(average.edge_weight, normalized.abs())
     total = torch.zeros(3, 2, dtype=dtype).index_add(0, batch[edge_index[1]], average.edge_weight)
     torch.testing.assert_close(total, torch.ones_like(total))
 

@@ -1,4 +1,4 @@
-"""Which cells of a table are chosen."""
+"""Selection and order of the cells of a table."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_rows_are_chosen_by_name() -> None:
     assert names == ["pattern/simple/mean", "pattern/complex/mean", "pattern/complex/mean-dx1"]
 
 
-def test_unknown_parts_of_a_table_are_refused() -> None:
+def test_unknown_tables_datasets_and_rows_are_refused() -> None:
     with pytest.raises(ValueError, match=r"table: .* did you mean 'table1'"):
         cells("tabel1", "zinc")
     with pytest.raises(ValueError, match=r"dataset of table1: .* did you mean 'zinc'"):
@@ -29,13 +29,13 @@ def test_unknown_parts_of_a_table_are_refused() -> None:
 
 
 def test_datasets_without_a_row_are_left_out() -> None:
-    found = choose("table1", table_datasets("table1"), ["mean-dx1", "simple/mean"])
-    with_row = {cell.data.dataset for cell in found if cell.name.endswith("/mean-dx1")}
+    chosen = choose("table1", table_datasets("table1"), ["mean-dx1", "simple/mean"])
+    with_row = {cell.data.dataset for cell in chosen if cell.name.endswith("/mean-dx1")}
     assert with_row == {"zinc", "pattern", "molhiv", "molpcba"}
-    assert [cell.name for cell in found if cell.data.dataset == "cifar10"] == ["cifar10/simple/mean"]
+    assert [cell.name for cell in chosen if cell.data.dataset == "cifar10"] == ["cifar10/simple/mean"]
 
 
-def test_a_row_of_no_chosen_dataset_is_refused() -> None:
+def test_a_row_that_no_chosen_dataset_has_is_refused() -> None:
     with pytest.raises(ValueError, match=r"row: .* got 'mean-dx1'"):
         choose("table1", ["cifar10"], ["mean", "mean-dx1"])
     with pytest.raises(ValueError, match=r"row: .* did you mean 'mean-dx1'"):

@@ -1,13 +1,13 @@
-"""Result files of earlier versions: what is gone goes, what counts stays."""
+"""Migration of result files: removed and renamed settings change, every other byte stays."""
 
 import json
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from dgn.reports.runs import read_run
 
 from dgn.training.experiment import SECTIONS
+from dgn.training.run_folder import read_run
 from reproduce import migrate
 from reproduce.migrate import REMOVED, RENAMED, migrate_folder, migrate_text
 
@@ -16,18 +16,18 @@ COMMITTED = Path(__file__).parents[2] / "results"
 
 @pytest.fixture
 def result() -> str:
-    """The text of a result file without removed keys."""
+    """The text of a result file with present settings."""
     return (COMMITTED / "zinc" / "plus" / "seed-1.json").read_text(encoding="utf-8")
 
 
 def with_setting(text: str, section: str, key: str, value: object) -> str:
-    """The same with one more setting, first in its section."""
-    told = json.loads(text)
-    told["experiment"][section] = {key: value, **told["experiment"][section]}
-    return json.dumps(told, indent=1) + "\n"
+    """The text with one more setting, first in its section."""
+    content = json.loads(text)
+    content["experiment"][section] = {key: value, **content["experiment"][section]}
+    return json.dumps(content, indent=1) + "\n"
 
 
-def test_removed_keys_go_and_every_other_byte_stays(result: str, tmp_path: Path) -> None:
+def test_removed_keys_are_dropped_and_every_other_byte_stays(result: str, tmp_path: Path) -> None:
     old = result
     for section, keys in REMOVED.items():
         for key, unused in keys.items():
@@ -47,23 +47,23 @@ def test_removed_keys_go_and_every_other_byte_stays(result: str, tmp_path: Path)
 def test_a_file_that_used_a_removed_option_is_refused_and_nothing_is_written(
     result: str, tmp_path: Path, section: str, key: str, value: object
 ) -> None:
-    fine, used = tmp_path / "seed-1.json", tmp_path / "seed-2.json"
-    fine.write_text(with_setting(result, "network", "gate", False), encoding="utf-8")
-    used.write_text(with_setting(result, section, key, value), encoding="utf-8")
-    before = fine.read_text(encoding="utf-8")
+    valid, refused = tmp_path / "seed-1.json", tmp_path / "seed-2.json"
+    valid.write_text(with_setting(result, "network", "gate", False), encoding="utf-8")
+    refused.write_text(with_setting(result, section, key, value), encoding="utf-8")
+    before = valid.read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=rf"seed-2.json: expected {section}\.{key} to be "):
         migrate_folder(tmp_path)
-    assert fine.read_text(encoding="utf-8") == before
+    assert valid.read_text(encoding="utf-8") == before
 
 
-def test_renamed_keys_keep_their_place_and_value(result: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_keys_keep_their_position_and_value(result: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "RENAMED", {"network": {"width": "hidden"}})
     old = result.replace('"hidden"', '"width"')
     assert old != result
     assert migrate_text(old, "seed-41.json") == result
 
 
-def test_committed_results_are_of_the_present_settings() -> None:
+def test_committed_results_have_present_settings() -> None:
     for path in migrate.result_files(COMMITTED):
         assert migrate_text(text := path.read_text(encoding="utf-8"), str(path)) == text
         read_run(path)
@@ -74,8 +74,8 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         migrate_folder(tmp_path)
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_what_is_gone_is_no_setting_and_new_names_are_some(section: str) -> None:
-    known = {each.name for each in fields(SECTIONS[section])}
-    assert not known & REMOVED.get(section, {}).keys()
-    assert known >= set(RENAMED.get(section, {}).values())
+def test_removed_keys_are_no_settings_and_new_names_are() -> None:
+    for section, settings in SECTIONS.items():
+        names = {field.name for field in fields(settings)}
+        assert not names & REMOVED.get(section, {}).keys(), section
+        assert names >= set(RENAMED.get(section, {}).values()), section

@@ -1,4 +1,4 @@
-"""The page of all results, from made-up ones."""
+"""The page of all results, from made-up results."""
 
 from pathlib import Path
 from typing import Any
@@ -8,75 +8,90 @@ import pytest
 from dgn.training.scores import main_metric
 from reproduce.cells import shipped, table_of
 from reproduce.page import read_notes, results_page
+from tests.reproduce.markdown import find_row, find_rows, rows
 
 
-def test_cells_stand_beside_the_paper(make_run: Any) -> None:
-    given = {"date": "2026-11-15", "device": "a GPU", "data": "resampled", "seconds": 30.0, "beside": (41, 95)}
-    runs = [make_run(seed=seed, test=test, **given) for seed, test in ((41, 0.16), (95, 0.17))]
+def test_scores_stand_next_to_the_paper(make_run: Any) -> None:
+    conditions = {"date": "2026-11-15", "device": "a GPU", "data": "resampled", "seconds": 30.0, "beside": (41, 95)}
+    runs = [make_run(seed=seed, test=test, **conditions) for seed, test in ((41, 0.16), (95, 0.17))]
     page = results_page({"zinc/tuned": runs}, {})
-    row = "| `zinc/tuned` | 0.165 ± 0.007 | 2 of 4 | 98,035 (paper: 98,035) | 0.168 ± 0.003 | better | 3 | 30 s |"
-    assert row in page
-    assert "### ZINC, mae (data: resampled)" in page
-    assert "1 of 7 cells run; 30 s of training on a GPU, 2026-11-15." in page
-    assert "| `zinc/tuned-no-edges` | not run yet |  |  | 0.219 ± 0.010 |  |  |  |" in page
-    assert page.count("not run yet") == 72 + 6 + 15  # the paper's, many labels, augmentation
-    assert "| **Table 2, tuned** | 1 of 7 | 1 | 0 | 2 | 30 s |" in page
-    assert "| MolHIV | 0 of 8 |  |  |  |  |" in page
-    assert "### ZINC, mae\n" in page  # table 1, where nothing says which data
-    assert "Other runs" not in page
+    assert find_row(page, "zinc/tuned", "ours") == {
+        "experiment": "zinc/tuned", "ours": "0.165 ± 0.007", "seeds": "2 of 4",
+        "parameters": "98,035 (paper: 98,035)", "paper": "0.168 ± 0.003", "vs. paper": "better", "epochs": "3",
+        "time": "30 s",
+    }  # fmt: skip
+    missing = find_row(page, "zinc/tuned-no-edges", "ours")
+    assert (missing["ours"], missing["paper"], missing["vs. paper"]) == ("not trained yet", "0.219 ± 0.010", "")
+    cells = [cell for row in rows(page) for cell in row.values()]
+    assert cells.count("not trained yet") == 72 + 6 + 15  # the paper's, multi-label, augmentation
+    assert list(find_row(page, "Table 2, tuned", "cells trained").values())[1:] == ["1 of 7", "1", "0", "2", "30 s"]
+    assert [row["cells trained"] for row in find_rows(page, "MolHIV")] == ["0 of 8", "0 of 1"]
+    assert "1 of 7 cells trained; 30 s of training on a GPU, 2026-11-15." in page
+    titles = [line for line in page.splitlines() if line.startswith("### ZINC")]
+    assert titles == ["### ZINC, MAE", "### ZINC, MAE (data: resampled)"]  # table 1 has no runs, so no note on its data
+    assert "Other experiments" not in page
 
 
-def test_a_dataset_of_table_1_is_also_shown_at_a_glance(make_run: Any) -> None:
+def test_table_1_is_also_shown_as_in_the_paper(make_run: Any) -> None:
     page = results_page({"zinc/complex/mean-dx1": [make_run("zinc/complex/mean-dx1", test=0.22)]}, {})
-    assert "| mean dx1 | - | 0.296 | 0.220 | 0.233 | - | 0.191 |" in page
-    assert page.count("| run | simple | simple paper |") == 1
+    (row,) = find_rows(page, "mean dx1")
+    assert (row["simple"], row["complex"], row["complex-e"]) == ("-", "0.220", "-")
+    assert (row["simple paper"], row["complex paper"], row["complex-e paper"]) == ("0.296", "0.233", "0.191")
 
 
-def test_our_own_tables_have_no_column_of_the_paper(make_run: Any) -> None:
+def test_tables_without_published_scores_have_no_paper_column(make_run: Any) -> None:
     page = results_page({"muv/simple/mean": [make_run("muv/simple/mean", test=0.2)]}, {"multi-label/muv": "Few."})
-    assert "### MUV, average-precision\n\nFew.\n\n| run | ours | seeds | parameters | epochs | time |" in page
-    assert "| `muv/simple/mean` | 20.00 | 1 of 4 | 98,035 | 3 | 2 s |" in page
-    assert "| **Many labels, most of them missing** | 1 of 6 |  |  | 1 | 2 s |" in page
+    blocks = page.split("\n\n")
+    assert blocks[blocks.index("Few.") - 1] == "### MUV, average precision"
+    assert find_row(page, "muv/simple/mean", "ours") == {
+        "experiment": "muv/simple/mean", "ours": "20.00", "seeds": "1 of 4", "parameters": "98,035", "epochs": "3",
+        "time": "2 s",
+    }  # fmt: skip
+    overview = find_row(page, "Multi-label datasets with missing labels", "cells trained")
+    assert list(overview.values())[1:] == ["1 of 6", "", "", "1", "2 s"]
 
 
-def test_every_cell_has_its_place(make_run: Any) -> None:
+def test_every_cell_of_a_table_is_on_the_page(make_run: Any) -> None:
     results = {
         cell.name: [make_run(cell.name, seed, metrics={split: {main_metric(cell): 0.5} for split in ("train", "test")})
                     for seed in cell.training.seeds]
         for cell in shipped().values() if table_of(cell) is not None
     }  # fmt: skip
     page = results_page(results, {})
-    assert "not run yet" not in page
-    assert "Other runs" not in page
-    assert "| **Table 1, the same budget** | 66 of 66 |" in page
-    assert page.count("`zinc/complex-e/mean-dx1-av1`") == 3  # table, worse than the paper, running times
+    assert "not trained yet" not in page
+    assert "Other experiments" not in page
+    assert find_row(page, "Table 1, the same parameter budget", "cells trained")["cells trained"] == "66 of 66"
+    assert len(find_rows(page, "zinc/complex-e/mean-dx1-av1")) == 2  # scores, running times
+    assert "`zinc/complex-e/mean-dx1-av1`: worse than the paper" in page
 
 
-def test_what_is_worse_is_always_named(make_run: Any) -> None:
+def test_a_worse_score_always_has_a_paragraph(make_run: Any) -> None:
     page = results_page({"zinc/tuned": [make_run(test=0.18)]}, {})
     assert "`zinc/tuned`: worse than the paper, not explained yet." in page
-    assert "| **worse** |" in page
-    explained = results_page({"zinc/tuned": [make_run(test=0.18)]}, {"zinc/tuned": "Half the epochs."})
-    assert "`zinc/tuned`: Half the epochs." in explained
+    assert find_row(page, "zinc/tuned", "ours")["vs. paper"] == "worse"
+    explained = results_page({"zinc/tuned": [make_run(test=0.18)]}, {"zinc/tuned": "Trained for half the epochs."})
+    assert "`zinc/tuned`: Trained for half the epochs." in explained
     assert "not explained" not in explained
     assert "not explained" not in results_page({"zinc/tuned": [make_run(test=0.174)]}, {})
 
 
-def test_notes_stand_where_they_belong(make_run: Any) -> None:
+def test_notes_follow_the_heading_of_their_subject(make_run: Any) -> None:
     notes = {"table1": "All.", "table1/zinc": "Molecules.", "zinc/simple/mean": "A cell."}
     parts = results_page({"zinc/tuned": [make_run()]}, notes).split("\n\n")
-    assert parts[parts.index("All.") - 1] == "## Table 1, the same budget"
-    assert parts[parts.index("Molecules.") - 1] == "### ZINC, mae"
+    assert parts[parts.index("All.") - 1] == "## Table 1, the same parameter budget"
+    assert parts[parts.index("Molecules.") - 1] == "### ZINC, MAE"
     assert "`zinc/simple/mean`: A cell." in parts
 
 
-def test_runs_of_ones_own_come_last(make_run: Any) -> None:
+def test_experiments_that_are_not_shipped_come_last(make_run: Any) -> None:
     page = results_page({"zinc/tuned": [make_run()], "digits/dx": [make_run("digits/dx", test=0.95)]}, {})
-    assert "## Other runs" in page
-    assert "| `digits/dx` | digits | accuracy | mean, dx1, dx2 | 95.00 | 1 | 98,035 | 2 s |" in page
+    assert "## Other experiments" in page
+    row = find_row(page, "digits/dx", "ours")
+    assert (row["data"], row["metric"], row["aggregators"]) == ("digits", "accuracy", "mean, dx1, dx2")
+    assert (row["ours"], row["seeds"], row["parameters"], row["time"]) == ("95.00", "1", "98,035", "2 s")
 
 
-def test_notes_on_nothing_are_refused(make_run: Any) -> None:
+def test_notes_on_unknown_subjects_are_refused(make_run: Any) -> None:
     with pytest.raises(ValueError, match=r"notes: .* got 'table1/zink'; did you mean 'table1/zinc'"):
         results_page({"zinc/tuned": [make_run()]}, {"table1/zink": "?"})
 

@@ -1,8 +1,9 @@
-"""The queue of training runs: what is left to train, and an archive that stays small."""
+"""The training queue: unfinished cells, and the size limit of the archive."""
 
 import io
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from reproduce import queue
 EPOCHS = [{"epoch": 1, "val_loss": 0.5}, {"epoch": 2, "val_loss": 0.25}]
 
 
-def write_checkpoint(folder: Path, numbers: int) -> Path:
+def write_checkpoint(folder: Path, num_values: int) -> Path:
     file = folder / "checkpoint.safetensors"
-    save_checkpoint(file, {"weight": torch.from_numpy(np.random.default_rng(0).random(numbers))}, {"history": EPOCHS})
+    save_checkpoint(
+        file, {"weight": torch.from_numpy(np.random.default_rng(0).random(num_values))}, {"history": EPOCHS}
+    )
     return file
 
 
@@ -33,22 +36,24 @@ def names(file: Path) -> set[str]:
         return {member.name for member in archive.getmembers()}
 
 
-def test_results_come_first_and_checkpoints_while_they_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_archived_first_and_checkpoints_up_to_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     runs = Path("runs")
     finish(runs / "one", 41)
     small, middle = write_checkpoint(runs / "one/seed-95", 10_000), write_checkpoint(runs / "two/seed-1", 40_000)
     large = write_checkpoint(runs / "two/seed-2", 100_000)
     queue.pack(runs, tmp_path / "out/runs.tar.gz", limit=500_000)
-    found = names(tmp_path / "out/runs.tar.gz")
-    assert {"runs/one/seed-41/result.json", str(small), str(middle)} <= found
-    assert str(large) not in found
+    archived = names(tmp_path / "out/runs.tar.gz")
+    assert {"runs/one/seed-41/result.json", str(small), str(middle)} <= archived
+    assert str(large) not in archived
     assert (tmp_path / "out/runs.tar.gz").stat().st_size <= 500_000
     queue.pack(runs, tmp_path / "out/runs.tar.gz", limit=0)
     assert not any("checkpoint" in name for name in names(tmp_path / "out/runs.tar.gz"))
 
 
-def test_epochs_of_unfinished_seeds_are_in_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_of_unfinished_seeds_are_archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_checkpoint(Path("runs/two/seed-2"), 1)
     queue.pack(Path("runs"), Path("runs.tar.gz"), limit=0)
@@ -58,20 +63,14 @@ def test_epochs_of_unfinished_seeds_are_in_the_archive(tmp_path: Path, monkeypat
         assert text.read().decode().splitlines() == ["epoch,val_loss", "1,0.5", "2,0.25"]
 
 
-def test_a_cell_is_finished_when_the_seeds_asked_for_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_is_finished_when_all_chosen_seeds_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "RESULTS", tmp_path / "none")
-    monkeypatch.setattr(queue, "load_benchmark", lambda *_: Noted())
+    monkeypatch.setattr(queue, "load_benchmark", lambda *_: SimpleNamespace(note="molecules"))
     finish(tmp_path / "zinc/tuned", 41)
 
-    def left(*changes: str) -> list[str]:
+    def unfinished(*changes: str) -> list[str]:
         cells = queue.unfinished("data", tmp_path, ["zinc/tuned"], [*changes])
         return [cell.name for cell in cells if cell.name == "zinc/tuned"]
 
-    assert left("training.seeds=[41]") == []
-    assert left("training.seeds=[41,95]") == ["zinc/tuned"]
-
-
-class Noted:
-    """Graphs of which only the note is asked."""
-
-    note = "molecules"
+    assert unfinished("training.seeds=[41]") == []
+    assert unfinished("training.seeds=[41,95]") == ["zinc/tuned"]

@@ -5,49 +5,50 @@ from typing import Any
 
 import pytest
 
-from reproduce.summary import BEGIN, END, replace_summary, results_summary
+from reproduce.summary import BEGIN, END, LABELS, replace_summary, results_summary, summary_table
+from tests.reproduce.markdown import rows
 
 
-def test_a_row_for_each_dataset_and_layer_that_was_run(make_run: Any) -> None:
+def test_a_row_for_each_dataset_and_messages_with_results(make_run: Any) -> None:
     four = [make_run("zinc/simple/mean", seed=seed, test=0.3, data="resampled") for seed in (41, 95, 12, 35)]
-    summary = results_summary({"zinc/simple/mean": four, "zinc/tuned": [make_run(test=0.17)]})
-    assert summary.splitlines()[:4] == [
-        "|  | mean | tuned |",
-        "|---|---|---|",
-        "| ZINC simple, mae | 0.300 ± 0.000 (0.316) |  |",
-        "| ZINC, mae |  | 0.170, 1 seed (0.168 ± 0.003) |",
-    ]
-    assert "\nNot the official data: ZINC (resampled).\n" in summary
-    assert (
-        "\n2 of the 73 cells of the paper's two tables have been run (left: ZINC, PATTERN, CIFAR10, MolHIV, MolPCBA); "
-        in summary
+    results = {"zinc/simple/mean": four, "zinc/tuned": [make_run(test=0.17)]}
+    table, summary = summary_table(results), results_summary(results)
+    assert table.header == (*LABELS, "mean only", "tuned")
+    assert table.rows == (
+        ("ZINC, MAE (lower is better)", "simple", "0.300 ± 0.000 (0.316)", ""),
+        ("ZINC, MAE (lower is better)", "", "", "0.170, 1 seed (0.168 ± 0.003)"),
     )
+    assert [tuple(row.values()) for row in rows(summary)] == list(table.rows)
+    lines = summary.splitlines()
+    assert "Not the official data: ZINC (resampled)." in lines
+    (coverage,) = [line for line in lines if "cells of the paper's two tables" in line]
+    assert coverage.startswith("2 of the 73 ")
+    assert "(missing: ZINC, PATTERN, CIFAR10, MolHIV, MolPCBA)" in coverage
     assert "docs/results.md" in summary
 
 
-def test_datasets_of_one_origin_are_named_together(make_run: Any) -> None:
+def test_datasets_of_the_same_origin_share_a_note(make_run: Any) -> None:
     names = ("muv/simple/mean", "tox21/simple/mean", "zinc/simple/mean")
     runs = {name: [make_run(name, data="" if name.startswith("zinc") else "our split")] for name in names}
     assert "\nNot the official data: MUV and Tox21 (our split).\n" in results_summary(runs)
 
 
-def test_what_goes_beyond_the_paper_is_a_column_without_its_ablations(make_run: Any) -> None:
+def test_networks_beyond_the_paper_are_a_column_without_ablations(make_run: Any) -> None:
     names = ("zinc/tuned", "zinc/plus", "zinc/plus-ablation/no-directions", "zinc/plus-500k")
-    summary = results_summary({name: [make_run(name, test=0.07)] for name in names})
-    assert summary.splitlines()[:4] == [
-        "|  | tuned | plus |",
-        "|---|---|---|",
-        "| ZINC, mae | 0.070, 1 seed (0.168 ± 0.003) | 0.070, 1 seed |",
-        "",
-    ]
-    assert "\nplus: newer blocks" in summary
+    results = {name: [make_run(name, test=0.07)] for name in names}
+    table = summary_table(results)
+    assert table.header == (*LABELS, "tuned", "beyond the paper")
+    assert table.rows == (
+        ("ZINC, MAE (lower is better)", "", "0.070, 1 seed (0.168 ± 0.003)", "0.070, 1 seed"),
+    )  # fmt: skip
+    assert "(docs/beyond.md)" in results_summary(results)
 
 
 def test_without_results_it_says_so() -> None:
     assert results_summary({}) == "No results yet."
 
 
-def test_only_what_is_between_the_markers_changes() -> None:
+def test_only_text_between_the_markers_changes() -> None:
     text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     new = replace_summary(text, "new", Path("README.md"))
     assert new == f"before\n{BEGIN}\nnew\n{END}\nafter\n"

@@ -1,4 +1,4 @@
-"""Tables beside the paper's."""
+"""Tables with the paper's scores."""
 
 from typing import Any
 
@@ -30,11 +30,13 @@ def test_runs_side_by_side(make_run: Any) -> None:
     )
 
 
-def test_a_table_of_the_paper_shows_ours_beside_it() -> None:
+def test_a_table_of_the_paper_has_our_scores_next_to_it() -> None:
     chosen = choose("table1", ["zinc"], ["mean", "complex/mean-dx1"])
     table = paper_table(chosen, {"zinc/complex/mean-dx1": Score("mae", (0.22, 0.24))})
-    assert table.title == "Table 1, the same budget: zinc, mae"
-    assert table.header == ("run", "simple", "simple paper", "complex", "complex paper", "complex-e", "complex-e paper")
+    assert table.title == "Table 1, the same parameter budget: ZINC, MAE"
+    assert table.header == (
+        "aggregators", "simple", "simple paper", "complex", "complex paper", "complex-e", "complex-e paper",
+    )  # fmt: skip
     assert table.rows == (
         ("mean", "-", "0.316", "-", "0.353", "-", "0.262"),
         ("mean dx1", "", "", "0.230 ± 0.014", "0.233", "", ""),
@@ -43,5 +45,5 @@ def test_a_table_of_the_paper_shows_ours_beside_it() -> None:
 
 def test_the_tuned_table_has_one_column_of_ours() -> None:
     table = paper_table(cells("table2", "cifar10"), {"cifar10/tuned": Score("accuracy", (0.73,))})
-    assert table.header == ("run", "ours", "paper")
+    assert table.header == ("experiment", "ours", "paper")
     assert table.rows == (("tuned", "73.00", "72.84 ± 0.42"), ("tuned-no-edges", "-", "72.70 ± 0.54"))

@@ -167,11 +167,11 @@ def test_eigenvalues_that_differ_by_rounding_are_repeated(coupling: float, copie
     weight = torch.tensor([1.0] * (3 * leaves) + [coupling] * 3, dtype=torch.float64)
     for seed in range(5):
         edge_index = torch.randperm(size, generator=seeded(seed))[torch.tensor(edges).T]
-        whole = torch.cat([edge_index + size * copy for copy in range(copies)], dim=1)
-        assert dgn.directions(whole, size * copies, 2, edge_weight=weight.repeat(copies)).repeated().all()
+        batched = torch.cat([edge_index + size * copy for copy in range(copies)], dim=1)
+        assert dgn.directions(batched, size * copies, 2, edge_weight=weight.repeat(copies)).repeated().all()
 
 
-def test_numbers_of_numpy_are_numbers_and_true_is_none() -> None:
+def test_k_may_be_a_numpy_integer_but_not_a_bool() -> None:
     path = torch.tensor([[0, 1], [1, 2]])
     assert dgn.directions(path, 3, np.int64(2)).potential.shape == (3, 2)
     with pytest.raises(ValueError, match="k: expected the number of directions, 1 or more, got True"):

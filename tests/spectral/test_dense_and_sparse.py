@@ -42,11 +42,11 @@ def both(
     graph: Graph, normalization: str | None, weight: torch.Tensor | None, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Directions, Directions]:
     """The directions by the dense and by the sparse route."""
-    made = []
+    results = []
     for largest in (10**6, 0):
         monkeypatch.setattr(select, "LARGEST_DENSE", largest)
-        made.append(dgn.directions(graph, k=3, normalization=normalization, edge_weight=weight))
-    return made[0], made[1]
+        results.append(dgn.directions(graph, k=3, normalization=normalization, edge_weight=weight))
+    return results[0], results[1]
 
 
 def assert_agree(dense: Directions, sparse: Directions) -> None:
@@ -207,7 +207,7 @@ def test_a_large_component_beside_small_ones_is_solved_alone(
 
 
 @pytest.mark.parametrize("graph", ["cycle 1000", "hypercube 10", "tree 1000 1"], indirect=True)
-def test_the_sparse_route_gives_the_same_bytes_twice(graph: Graph) -> None:
+def test_the_sparse_solver_is_bitwise_reproducible(graph: Graph) -> None:
     first, second = (dgn.directions(graph, k=3).potential.numpy().tobytes() for _ in range(2))
     assert first == second
 
@@ -237,11 +237,11 @@ def test_a_residual_that_is_too_large_is_refused(
 ) -> None:
     for name, value in {"ACCURACY": 1e-30, "ROUNDING": 1e-30, "LARGEST_FALLBACK": 0, "RESTARTS": 3}.items():
         monkeypatch.setattr(f"dgn.spectral.solvers.shift_invert.{name}", value)
-    with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* ask for fewer"):
+    with pytest.raises(ArithmeticError, match=r"^directions: expected residuals below .*, got .*; .* compute fewer"):
         dgn.directions(build("path 400"))
 
 
-def test_a_component_that_falls_apart_is_refused_by_the_fallback(
+def test_a_nearly_disconnected_component_is_refused_by_the_fallback(
     build: Callable[[str], Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dgn.spectral.solvers.shift_invert.RESTARTS", 0)

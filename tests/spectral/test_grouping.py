@@ -1,4 +1,4 @@
-"""Soft groups of eigenvalues: equal ones are treated as equals, and nothing jumps."""
+"""Soft groups of eigenvalues: equal eigenvalues have equal membership, and membership is continuous."""
 
 import pytest
 import torch
@@ -22,19 +22,19 @@ def group(direction, *values, **options):
 
 
 @pytest.mark.parametrize("direction", [1, 2, 3])
-def test_far_eigenvalues_are_groups_of_their_own(direction):
-    found = group(direction, 1.0, 2.0, 4.0, 8.0)
-    assert found.member.tolist() == [float(k + 1 == direction) for k in range(3)]
-    assert found.strength == 1
+def test_a_separate_eigenvalue_is_its_own_group(direction):
+    result = group(direction, 1.0, 2.0, 4.0, 8.0)
+    assert result.member.tolist() == [float(k + 1 == direction) for k in range(3)]
+    assert result.strength == 1
 
 
-def test_the_formula():
+def test_membership_equals_the_formula():
     values, beyond, centre = [1.0, 1.04, 1.07, 1.3], 1.35, 1.04
-    found = group(2, *values, beyond)
-    for member, value in zip(found.member.tolist(), values, strict=True):
+    result = group(2, *values, beyond)
+    for member, value in zip(result.member.tolist(), values, strict=True):
         near = max(0, 1 - (1 - min(value, centre) / max(value, centre)) / WIDTH)
         assert member == pytest.approx(near * min(1, (1 - value / beyond) / WIDTH), abs=1e-14)
-    assert found.strength == found.member[1]
+    assert result.strength == result.member[1]
 
 
 def test_equal_eigenvalues_are_members_of_the_same_groups():
@@ -45,35 +45,35 @@ def test_equal_eigenvalues_are_members_of_the_same_groups():
     assert member[0].tolist() == pytest.approx([1, 1, 0.7087378640776698, 0.7087378640776698])
 
 
-def test_what_the_last_column_cuts_has_no_strength():
+def test_a_group_cut_by_the_last_column_has_strength_0():
     assert group(1, 1.0, 1.0, 1.0).strength == 0
     assert not group(1, 1.0, 1.0, 1.0).member.any()
     assert group(1, 1.0, 1.0, 1.05).strength == pytest.approx((1 - 1 / 1.05) / WIDTH)
 
 
-def test_behind_the_last_vector_of_a_component_nothing_is_cut():
-    found = group(1, 3.0, 3.0, NAN, NAN, size=3)  # a triangle
-    assert (found.member.tolist(), found.strength.item()) == ([1, 1, 0], 1)
+def test_a_group_at_the_end_of_the_spectrum_is_complete():
+    result = group(1, 3.0, 3.0, NAN, NAN, size=3)  # a triangle
+    assert (result.member.tolist(), result.strength.item()) == ([1, 1, 0], 1)
     assert group(3, 3.0, 3.0, NAN, NAN, size=3).strength == 0
 
 
-def test_nothing_jumps():
+def test_membership_is_continuous():
     """Eigenvalues that move by a millionth move a membership by a millionth over the width, also where they cross."""
     moving = torch.linspace(0.8, 1.6, 4001, dtype=torch.float64)
     for direction in (1, 2, 3):
         values = torch.stack([torch.ones_like(moving), moving, torch.full_like(moving, 1.3), moving * 0 + 1.5])
         gap = torch.from_numpy(relative_gap(values.sort(dim=0).values.T.numpy(), torch.full((4001,), 9).numpy()))
-        found = group_around(gap, direction)
+        result = group_around(gap, direction)
         step = 0.8 / 4000
-        assert found.strength.diff().abs().max() <= 3 * step / WIDTH
-        of_one = torch.where(values[1] < 1, found.member[:, 1], found.member[:, 0])  # of the eigenvalue that is 1
+        assert result.strength.diff().abs().max() <= 3 * step / WIDTH
+        of_one = torch.where(values[1] < 1, result.member[:, 1], result.member[:, 0])  # of the eigenvalue that is 1
         assert of_one.diff().abs().max() <= 3 * step / WIDTH
 
 
 @pytest.mark.parametrize(
     ("direction", "width", "message"),
     [
-        (0, 0.1, "direction: expected a number from 1 to 2"),
+        (0, 0.1, "direction: expected 1 to 2, a column of gap"),
         (3, 0.1, "got 3"),
         (1, 0.0, "width: expected a relative gap"),
     ],

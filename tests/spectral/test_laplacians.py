@@ -112,7 +112,7 @@ def test_edges_without_weights_have_weight_one() -> None:
 
 
 @pytest.mark.parametrize("graph", ["cycle 3", "grid 2 3"], indirect=True)
-def test_what_is_stored_is_the_edges_and_the_degrees(graph: Graph) -> None:
+def test_stored_entries_are_the_edges_and_the_degrees(graph: Graph) -> None:
     with_loop = torch.cat([graph.edge_index, torch.tensor([[1], [1]])], dim=1)
     assert dgn.laplacian(with_loop, graph.num_nodes)._nnz() == graph.num_edges + graph.num_nodes
 
@@ -135,7 +135,7 @@ def test_order_and_direction_of_edges_change_nothing(graph: Graph, normalization
     assert torch.equal(ours, dgn.laplacian(graph, normalization=normalization).to_dense())
 
 
-def test_gradients_of_weights_are_not_asked_for() -> None:
+def test_weights_may_require_gradients() -> None:
     weight = torch.ones(1, requires_grad=True)
     assert not dgn.laplacian(torch.tensor([[0], [1]]), 2, edge_weight=weight).requires_grad
 

@@ -49,7 +49,7 @@ def test_the_tolerance_is_kept_on_a_large_graph() -> None:
     assert torch.equal(x, dgn.solve_laplacian(graph, source, tolerance=1e-10))
 
 
-def test_the_shape_of_the_source_is_kept_and_float32_rounding_forgiven(build: Build) -> None:
+def test_the_shape_of_the_source_is_kept_and_float32_rounding_accepted(build: Build) -> None:
     source = balanced(build("cycle 30"), 1)[:, 0].float()
     x = dgn.solve_laplacian(build("cycle 30"), source)
     assert (x.shape, x.dtype) == ((30,), torch.float64)
@@ -64,7 +64,7 @@ def test_a_source_without_a_solution_is_refused(build: Build) -> None:
 
 
 def test_a_tolerance_below_rounding_is_refused(build: Build) -> None:
-    with pytest.raises(ArithmeticError, match=r"^solve_laplacian: expected a residual below .*; ask for a larger"):
+    with pytest.raises(ArithmeticError, match=r"^solve_laplacian: expected a residual below .*; pass a larger"):
         dgn.solve_laplacian(build("grid 9 13"), balanced(build("grid 9 13"), 1), tolerance=1e-30)
 
 
@@ -82,6 +82,6 @@ def test_units_of_weights_and_source_change_only_the_unit_of_the_solution(unit: 
 
 
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, float("nan")])
-def test_a_tolerance_that_means_nothing_is_refused(tolerance: float, build: Build) -> None:
+def test_a_tolerance_of_0_or_less_is_refused(tolerance: float, build: Build) -> None:
     with pytest.raises(ValueError, match=r"^tolerance: expected a relative residual above 0, got .*; try"):
         dgn.solve_laplacian(build("path 3"), torch.tensor([1.0, 0.0, -1.0]), tolerance=tolerance)

@@ -1,4 +1,4 @@
-"""Directions are eigenvectors of each component, orthonormal, reproducible and blind to numbering."""
+"""Directions are eigenvectors of each component, orthonormal, reproducible and independent of the numbering."""
 
 from collections.abc import Callable
 from dataclasses import astuple
@@ -67,12 +67,12 @@ def test_columns_are_orthonormal_and_the_constant_vector_is_not_among_them(
     d = dgn.directions(graph, k=4, normalization=normalization)
     degree = degree_of(graph)
     for c in range(len(d.eigenvalues)):
-        mine = d.component == c
-        n = int(mine.sum())
-        mu = degree[mine] / degree[mine].mean() if normalization == "rw" and n > 1 else torch.ones(n).double()
-        v, exists = d.potential[mine], torch.arange(4) < n - 1
+        members = d.component == c
+        n = int(members.sum())
+        mu = degree[members] / degree[members].mean() if normalization == "rw" and n > 1 else torch.ones(n).double()
+        v, exists = d.potential[members], torch.arange(4) < n - 1
         torch.testing.assert_close(v.T @ (mu[:, None] * v), exists.diag().double(), atol=1e-12, rtol=0)
-        trivial = degree[mine].sqrt() if normalization == "sym" else torch.ones(n).double()
+        trivial = degree[members].sqrt() if normalization == "sym" else torch.ones(n).double()
         torch.testing.assert_close((mu * trivial) @ v, torch.zeros(4).double(), atol=1e-11, rtol=0)
         assert torch.equal(d.eigenvalues[c].isnan(), ~exists)
         assert (d.eigenvalues[c, exists] > 1e-3).all()
@@ -84,8 +84,8 @@ def test_eigenvalues_are_the_lowest_of_each_component(graph: Graph, normalizatio
     d = dgn.directions(graph, k=4, normalization=normalization)
     matrix = dgn.laplacian(graph, normalization="sym" if normalization else None).to_dense()
     for c in range(len(d.eigenvalues)):
-        mine = d.component == c
-        expected = torch.linalg.eigvalsh(matrix[mine][:, mine])[1:5]
+        members = d.component == c
+        expected = torch.linalg.eigvalsh(matrix[members][:, members])[1:5]
         torch.testing.assert_close(d.eigenvalues[c, : len(expected)], expected, atol=1e-12, rtol=0)
 
 
@@ -134,7 +134,7 @@ def test_without_edges_every_node_is_a_component_of_zeros(
 
 @every_normalization
 @every_graph
-def test_the_same_input_gives_the_same_bytes(graph: Graph, normalization: str | None) -> None:
+def test_directions_are_bitwise_reproducible(graph: Graph, normalization: str | None) -> None:
     first, second = (
         dgn.directions(graph.edge_index.clone(), graph.num_nodes, 3, normalization=normalization) for _ in range(2)
     )
@@ -152,9 +152,7 @@ def test_order_direction_and_repetition_of_edges_change_nothing(graph: Graph) ->
 
 
 @every_normalization
-def test_graphs_side_by_side_give_what_each_gives_alone(
-    build: Callable[[str], Graph], normalization: str | None
-) -> None:
+def test_directions_are_batch_independent(build: Callable[[str], Graph], normalization: str | None) -> None:
     names = ["cycle 6", "nodes 1", "tree 20 1", "cycle 6", "connected 12 2", "path 350", "complete 5", "tree 20 3"]
     together = dgn.directions(build(" + ".join(names)), k=3, normalization=normalization)
     alone = [dgn.directions(build(name), k=3, normalization=normalization) for name in names]
@@ -259,7 +257,7 @@ def test_integer_weights_are_parallel_edges(build: Callable[[str], Graph]) -> No
     assert_same(dgn.directions(parallel, 10, 3), dgn.directions(graph, k=3, edge_weight=weight.float()))
 
 
-def test_an_edge_of_weight_zero_parts_components(build: Callable[[str], Graph]) -> None:
+def test_an_edge_of_weight_zero_does_not_connect(build: Callable[[str], Graph]) -> None:
     d = dgn.directions(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, edge_weight=torch.tensor([1.0, 0.0, 1.0]))
     assert_same(d, dgn.directions(build("path 2 + path 2")))
 
@@ -297,7 +295,7 @@ def test_weights_of_packed_graphs_are_used() -> None:
     assert torch.equal(dgn.directions(packed, k=2).potential, expected.potential)
 
 
-def test_an_attribute_of_ones_own_may_be_called_edges() -> None:
+def test_a_data_attribute_may_be_called_edges() -> None:
     from torch_geometric.data import Data
 
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])

@@ -53,16 +53,16 @@ def test_directions_of_real_graphs_are_accurate(name: str) -> None:
     assert len(np.unique(label * n + component)) == count  # the same partition
     big = int(np.bincount(component).argmax())
     inside = component == big
-    mine, values = potential[inside], d.eigenvalues[big].numpy()
+    vectors, values = potential[inside], d.eigenvalues[big].numpy()
     block = laplacian[inside, :][:, inside]
-    residual = np.linalg.norm(block @ mine - mine * values, axis=0)
+    residual = np.linalg.norm(block @ vectors - vectors * values, axis=0)
     assert (residual <= np.minimum(2e-8 * block.diagonal().max(), 1e-3 * values)).all()
-    np.testing.assert_allclose(mine.T @ mine, np.eye(K), atol=1e-10)
-    np.testing.assert_allclose(mine.sum(axis=0) / np.sqrt(len(mine)), 0, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(K), atol=1e-10)
+    np.testing.assert_allclose(vectors.sum(axis=0) / np.sqrt(len(vectors)), 0, atol=1e-9)
     assert (np.diff(values) >= 0).all()
-    if len(mine) < 3000:
+    if len(vectors) < 3000:
         expected = np.linalg.eigvalsh(block.toarray())[1 : K + 1]
         np.testing.assert_allclose(values, expected, rtol=1e-8)
     # The vectors are zero where their component has fewer, and every small component is solved as well.
-    whole = laplacian @ potential - potential * np.nan_to_num(d.eigenvalues.numpy())[component]
-    assert np.abs(whole[~inside]).max(initial=0) < 1e-12
+    residuals = laplacian @ potential - potential * np.nan_to_num(d.eigenvalues.numpy())[component]
+    assert np.abs(residuals[~inside]).max(initial=0) < 1e-12

@@ -36,8 +36,8 @@ def molecules(request: pytest.FixtureRequest) -> Molecules:
         first_node, first_edge = arrays["node_ptr"].astype(np.int64), arrays["edge_ptr"].astype(np.int64)
         edges = arrays["edge_index"] + np.repeat(first_node[:-1], np.diff(first_edge))
     molecule = np.repeat(np.arange(len(first_node) - 1), np.diff(first_node))
-    found = dgn.directions(torch.from_numpy(edges), int(first_node[-1]), k=K)
-    return Molecules(request.param, edges, molecule, found)
+    result = dgn.directions(torch.from_numpy(edges), int(first_node[-1]), k=K)
+    return Molecules(request.param, edges, molecule, result)
 
 
 @pytest.mark.slow
@@ -51,10 +51,10 @@ def test_eigenvalues_and_eigenspaces_equal_those_of_numpy(molecules: Molecules) 
     nodes_of = np.split(np.argsort(component, kind="stable"), np.bincount(component).cumsum()[:-1])
     rows = bonds.tocsr()
     # A fifth of them; benchmarks/molecule_spectra.py compares all.
-    for number, nodes in islice(enumerate(nodes_of), None, None, 5):
+    for index, nodes in islice(enumerate(nodes_of), None, None, 5):
         n = len(nodes)
         m = min(K, n - 1)
-        assert np.isnan(values[number, m:]).all()
+        assert np.isnan(values[index, m:]).all()
         assert not vectors[nodes, m:].any()
         if n == 1:
             continue
@@ -64,12 +64,12 @@ def test_eigenvalues_and_eigenspaces_equal_those_of_numpy(molecules: Molecules) 
             for other in rows.indices[rows.indptr[node] : rows.indptr[node + 1]].tolist():
                 adjacency[i, place[other]] = 1.0
         expected, basis = np.linalg.eigh(np.diag(adjacency.sum(axis=1)) - adjacency)
-        assert np.abs(values[number, :m] - expected[1 : m + 1]).max() < 1e-10
+        assert np.abs(values[index, :m] - expected[1 : m + 1]).max() < 1e-10
         ours = vectors[nodes, :m]
         assert np.abs(ours.T @ ours - np.eye(m)).max() < 1e-10
         # The projector on the eigenspace of numpy leaves each of our vectors where it is; with orthonormal columns
         # and equal eigenvalues that makes the projectors equal, and direction 1 a vector of lambda_1.
-        same = np.abs(expected[:, None] - values[number, :m]) <= 1e-8 * values[number, :m]
+        same = np.abs(expected[:, None] - values[index, :m]) <= 1e-8 * values[index, :m]
         assert np.abs(basis @ (same * (basis.T @ ours)) - ours).max() < 1e-6
 
 

@@ -1,4 +1,4 @@
-"""The canonical sign sees the graph and not the numbering, and says where no sign exists."""
+"""The canonical sign depends on the graph, not on the numbering, and is flagged where none exists."""
 
 from collections.abc import Callable
 from itertools import combinations, permutations
@@ -18,7 +18,7 @@ def one_component(vectors: np.ndarray, degree: np.ndarray) -> tuple[np.ndarray, 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_sign_is_odd_and_blind_to_numbering_and_scale(seed: int) -> None:
+def test_sign_is_odd_and_invariant_to_numbering_and_scale(seed: int) -> None:
     draw = np.random.default_rng(seed)
     vectors, degree, order = draw.standard_normal((9, 4)), draw.integers(1, 4, 9).astype(float), draw.permutation(9)
     sign, decided = one_component(vectors, degree)
@@ -66,14 +66,14 @@ def test_a_vector_of_zeros_keeps_its_sign_undecided() -> None:
     assert (sign.tolist(), decided.tolist()) == ([1.0], [False])
 
 
-def test_each_component_has_a_sign_of_its_own() -> None:
+def test_each_component_has_its_sign() -> None:
     vectors = np.array([[-2.0], [1.0], [1.0], [2.0], [-1.0], [-1.0]])
     sign, decided = canonical_sign(vectors, np.ones(6), np.array([0, 0, 0, 1, 1, 1]), 2)
     assert (sign.tolist(), decided.all()) == ([[-1.0], [1.0]], True)
 
 
 @pytest.mark.parametrize("error", [0.0, 1e-4])
-def test_what_an_error_of_the_vector_could_turn_decides_nothing(error: float) -> None:
+def test_a_moment_within_the_error_counts_as_0(error: float) -> None:
     vector = np.array([[0.5 + 1e-5], [0.5], [-0.5], [-0.5]])
     sign, decided = canonical_sign(vector, np.ones(4), np.zeros(4, dtype=np.int64), 1, np.array([[error]]))
     assert (sign[0, 0], decided[0, 0]) == (1.0, error == 0)
@@ -103,8 +103,8 @@ def test_undecided_means_that_a_symmetry_flips_the_vector() -> None:
     pairs = torch.tensor(list(combinations(range(5), 2)))
     orders = torch.tensor(list(permutations(range(5))))
     undecided = 0
-    for number in range(1, 1 << 10, 3):
-        edges = pairs[[bool(number >> bit & 1) for bit in range(10)]].t()
+    for bits in range(1, 1 << 10, 3):
+        edges = pairs[[bool(bits >> bit & 1) for bit in range(10)]].t()
         d = dgn.directions(edges, 5, k=4)
         if len(d.eigenvalues) > 1:
             continue
@@ -121,7 +121,7 @@ def test_undecided_means_that_a_symmetry_flips_the_vector() -> None:
 @pytest.mark.parametrize("copies", [1, 300])  # several are solved by the direct solver
 @pytest.mark.parametrize("normalization", [None, "rw"])
 @pytest.mark.parametrize("coupling", [1e-4, 1e-6])
-def test_what_rounding_can_turn_is_not_decided(coupling: float, normalization: str | None, copies: int) -> None:
+def test_a_sign_within_rounding_is_undecided(coupling: float, normalization: str | None, copies: int) -> None:
     edges, half = (
         [(0, 1), (1, 2), *((centre, 3 + leaf) for leaf, centre in enumerate([0] * 12 + [1] * 5 + [2] * 2))],
         22,
@@ -131,9 +131,9 @@ def test_what_rounding_can_turn_is_not_decided(coupling: float, normalization: s
     weight[-1] = coupling
 
     def solve(order: torch.Tensor) -> dgn.Directions:
-        whole = torch.cat([order[twins] + 2 * half * copy for copy in range(copies)], dim=1)
+        batched = torch.cat([order[twins] + 2 * half * copy for copy in range(copies)], dim=1)
         return dgn.directions(
-            whole, 2 * half * copies, 3, edge_weight=weight.repeat(copies), normalization=normalization
+            batched, 2 * half * copies, 3, edge_weight=weight.repeat(copies), normalization=normalization
         )
 
     first = solve(torch.arange(2 * half))

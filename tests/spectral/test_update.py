@@ -1,4 +1,4 @@
-"""Directions after a change equal those from nothing, whatever the change, and take fewer iterations."""
+"""Updated directions equal those of a cold solve, and take fewer iterations."""
 
 from collections.abc import Callable, Iterator
 from unittest.mock import Mock
@@ -43,17 +43,17 @@ def assert_same(ours: Directions, theirs: Directions) -> None:
 def test_an_update_equals_a_cold_solve_and_takes_fewer_steps(normalization: str | None, steps: Mock) -> None:
     edges, n = collaboration(5000, 25000)
     before = dgn.directions(edges, n, 4, normalization)
-    kept = torch.cat([edges[:, 5:], torch.tensor([[10, 20], [4000, 3000]])], dim=1)
+    changed = torch.cat([edges[:, 5:], torch.tensor([[10, 20], [4000, 3000]])], dim=1)
     steps.reset_mock()
-    cold = dgn.directions(kept, n, 4, normalization)
+    cold = dgn.directions(changed, n, 4, normalization)
     cold_steps = steps.call_count
     steps.reset_mock()
-    warm = before.update(kept, n, normalization)
+    warm = before.update(changed, n, normalization)
     assert steps.call_count < cold_steps
     assert_same(warm, cold)
 
 
-def test_the_same_graph_again_is_found_at_once(steps: Mock) -> None:
+def test_an_unchanged_graph_converges_at_once(steps: Mock) -> None:
     edges, n = collaboration(5000, 25000)
     before = dgn.directions(edges, n, k=4)
     steps.reset_mock()
@@ -83,7 +83,7 @@ def test_nodes_may_be_added_and_weights_changed(build: Build) -> None:
     assert_same(before.update(longer, 119, edge_weight=weight), cold)
 
 
-def test_small_graphs_are_solved_anew_to_the_same_bytes(build: Build) -> None:
+def test_small_graphs_are_solved_from_scratch_bitwise_identically(build: Build) -> None:
     before, graph = dgn.directions(build("path 12"), k=2), build("tree 12 3")
     assert torch.equal(before.update(graph).potential, dgn.directions(graph, k=2).potential)
 
@@ -94,7 +94,7 @@ def test_removed_nodes_are_refused(build: Build) -> None:
 
 
 @pytest.mark.usefixtures("steps")
-def test_directions_that_say_nothing_are_a_start_like_any_other(build: Build) -> None:
+def test_start_vectors_of_zeros_are_accepted(build: Build) -> None:
     graph = build("connected 150 1")
     nothing = dgn.directions(build("nodes 150"), k=3)
     assert_same(nothing.update(graph), dgn.directions(graph, k=3))

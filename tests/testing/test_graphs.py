@@ -85,5 +85,5 @@ def test_edge_cases_are_what_they_are_called():
 
 @pytest.mark.parametrize(("make", "size"), [(path, -1), (cycle, 2), (complete, -1), (star, -1), (hypercube, -1)])
 def test_impossible_size_is_refused(make, size):
-    with pytest.raises(ValueError, match=rf"expected \d or more, got {size}; ask for a larger graph"):
+    with pytest.raises(ValueError, match=rf"expected \d or more, got {size}; choose a larger graph"):
         make(size)

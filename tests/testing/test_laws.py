@@ -167,7 +167,7 @@ def test_eigenspaces_are_the_same_in_every_basis():
         assert_same_eigenspace(basis, basis + 0.01 * basis.roll(1, 0))
 
 
-def test_tolerance_is_the_one_asked_for():
+def test_the_tolerance_is_respected():
     nearly = matrices([-1.0, 1.001], [0.0, 0.0])
     assert_derivative(nearly, 2, tolerance=2e-3)
     with pytest.raises(AssertionError, match=r"off by more than 5\.0e-04"):
@@ -175,8 +175,8 @@ def test_tolerance_is_the_one_asked_for():
 
 
 @pytest.mark.parametrize("graph", [cycle(6), grid(3, 3), grid(4, 3)])
-def test_a_basis_must_not_be_seen(graph):
-    found = directions(*graph, k=2)
-    assert_basis_independent(lambda potential: potential.norm(dim=1), found)
+def test_functions_of_the_basis_are_caught(graph):
+    result = directions(*graph, k=2)
+    assert_basis_independent(lambda potential: potential.norm(dim=1), result)
     with pytest.raises(AssertionError, match="independence of the basis"):
-        assert_basis_independent(lambda potential: potential[:, 0], found)
+        assert_basis_independent(lambda potential: potential[:, 0], result)

@@ -1,4 +1,4 @@
-"""Colour refinement tells apart what it should, and no more."""
+"""Colour refinement distinguishes exactly the graphs that 1-WL does."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def relabelled(edge_index, num_nodes, seed=0):
     return (label[edge_index], num_nodes), label
 
 
-def test_colours_do_not_see_the_numbering():
+def test_colours_are_permutation_equivariant():
     graph = random_graph(9, 0.4, torch.Generator().manual_seed(3))
     moved, label = relabelled(*graph)
     colour, moved_colour = weisfeiler_leman(*graph), weisfeiler_leman(*moved)

@@ -25,15 +25,15 @@ both_dtypes = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float64", 
 
 def unique_potential(graph, dtype):
     """Two directions, 0 where the graph does not decide on a vector or its sign."""
-    found = dgn.directions(graph, k=2)
-    unique = found.sign_is_canonical & ~found.repeated(1e-3)
-    return (found.potential * unique[found.component]).to(dtype)
+    directions = dgn.directions(graph, k=2)
+    unique = directions.sign_is_canonical & ~directions.repeated(1e-3)
+    return (directions.potential * unique[directions.component]).to(dtype)
 
 
 def unsigned_potential(graph, dtype):
     """Two directions, 0 where the graph does not decide on a vector; signs may be arbitrary."""
-    found = dgn.directions(graph, k=2)
-    return (found.potential * ~found.repeated(1e-3)[found.component]).to(dtype)
+    directions = dgn.directions(graph, k=2)
+    return (directions.potential * ~directions.repeated(1e-3)[directions.component]).to(dtype)
 
 
 def field_of(graph, dtype):
@@ -67,7 +67,7 @@ def collection():
 
 @both_dtypes
 @pipelines
-def test_numbering_does_not_matter(function, dtype):
+def test_functions_are_permutation_equivariant(function, dtype):
     graph = collection()
     x = random(graph.num_nodes, 2, dtype=dtype)
     assert_permutation_equivariant(function, graph, [x], tolerance=TOLERANCE[dtype])
@@ -75,13 +75,13 @@ def test_numbering_does_not_matter(function, dtype):
 
 @both_dtypes
 @pipelines
-def test_neighbouring_graphs_do_not_matter(function, dtype):
+def test_functions_are_batch_independent(function, dtype):
     graph = collection()
     x = random(graph.num_nodes, 2, dtype=dtype)
     assert_batch_independent(function, graph, [x], tolerance=TOLERANCE[dtype])
 
 
-def test_the_collection_has_directions_to_speak_of():
+def test_the_test_graphs_have_unique_directions():
     graph = collection()
     potential = unique_potential(graph, torch.float64)
     per_graph = torch.zeros(graph.num_graphs, 2).double().index_add(0, graph.batch, potential.square())
@@ -90,14 +90,14 @@ def test_the_collection_has_directions_to_speak_of():
 
 @settings(derandomize=True, deadline=None, max_examples=25, database=None)
 @given(n=st.integers(0, 10), p=st.floats(0.1, 0.7), seed=st.integers(0, 2**16))
-def test_numbering_of_random_graphs_does_not_matter(n, p, seed):
+def test_functions_are_permutation_equivariant_on_random_graphs(n, p, seed):
     edge_index, num_nodes = random_graph(n, p, torch.Generator().manual_seed(seed))
     graph = dgn.as_graph(edge_index, num_nodes, torch.zeros(n, dtype=torch.long))
     for function in PIPELINES.values():
         assert_permutation_equivariant(function, graph, [random(n, 2, seed=seed)], tolerance=1e-6)
 
 
-def test_hard_decisions_do_not_see_the_numbering():
+def test_hardening_is_permutation_equivariant():
     graph = collection()
 
     def hard(graph):
@@ -109,21 +109,21 @@ def test_hard_decisions_do_not_see_the_numbering():
 
 
 @pytest.mark.parametrize("normalization", [None, "rw", "sym"])
-def test_directions_do_not_see_the_numbering_or_the_neighbours(normalization):
+def test_directions_are_permutation_equivariant_and_batch_independent(normalization):
     def absolute(graph):
-        found = dgn.directions(graph, k=2, normalization=normalization)
-        return found.potential.abs() * ~found.repeated(1e-3)[found.component]
+        directions = dgn.directions(graph, k=2, normalization=normalization)
+        return directions.potential.abs() * ~directions.repeated(1e-3)[directions.component]
 
     def signed(graph):
-        found = dgn.directions(graph, k=2, normalization=normalization)
-        return found.potential * (found.sign_is_canonical & ~found.repeated(1e-3))[found.component]
+        directions = dgn.directions(graph, k=2, normalization=normalization)
+        return directions.potential * (directions.sign_is_canonical & ~directions.repeated(1e-3))[directions.component]
 
     for function in (absolute, signed):
         assert_permutation_equivariant(function, collection(), tolerance=1e-8)
         assert_batch_independent(function, collection(), tolerance=1e-8)
 
 
-def test_rotated_fields_do_not_see_the_numbering_or_the_neighbours():
+def test_rotated_fields_are_permutation_equivariant_and_batch_independent():
     graph = dgn.as_graph(*disjoint_union(complete(5), cycle(6), grid(3, 3)))
     first, second = random(2, graph.num_edges)
 

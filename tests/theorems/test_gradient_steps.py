@@ -44,8 +44,8 @@ def test_a_gradient_step_reduces_the_diffusion_distance_after_the_time_of_the_pr
     edge_index, n = GRAPHS[name]
     tested = 0
     for d, phi, step in both_signs(edge_index, n):
-        here, there = squared_differences(d, torch.arange(n)), squared_differences(d, step)
-        gain, rest = (here - there)[:, :, 0], (there - here)[:, :, 1:].abs().sum(dim=2)
+        before, after = squared_differences(d, torch.arange(n)), squared_differences(d, step)
+        gain, rest = (before - after)[:, :, 0], (after - before)[:, :, 1:].abs().sum(dim=2)
         # phi_1(x) < phi_1(y), and the step does not overshoot y by more than it was away.
         pairs = (phi[:, None] < phi[None, :]) & (gain > 1e-6)
         slowest, next_slowest = d.eigenvalues[0, :2].tolist()
@@ -65,8 +65,8 @@ def test_the_reduction_decays_with_the_first_eigenvalue(name: str) -> None:
     """d_t(x, y)^2 - d_t(x', y)^2 = e^(-2 t lambda_1) (gain of phi_1) + O(e^(-2 t lambda_2))."""
     edge_index, n = GRAPHS[name]
     for d, _, step in both_signs(edge_index, n):
-        here, there = squared_differences(d, torch.arange(n)), squared_differences(d, step)
-        gain, rest = (here - there)[:, :, 0], (there - here)[:, :, 1:].abs().sum(dim=2)
+        before, after = squared_differences(d, torch.arange(n)), squared_differences(d, step)
+        gain, rest = (before - after)[:, :, 0], (after - before)[:, :, 1:].abs().sum(dim=2)
         slowest, next_slowest = d.eigenvalues[0, :2].tolist()
         time = 5 / (next_slowest - slowest)
         squared = dgn.diffusion_distance(edge_index, n, time=time, measure="degree") ** 2
@@ -98,7 +98,7 @@ def test_the_distance_grows_where_the_step_overshoots(measure: str, time: float)
     leads to 0, far above both.
     """
     edge_index, x, y = both_ways([(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (2, 6)]), 1, 4
-    _, phi, step = next(found for found in both_signs(edge_index, 7) if found[1][3] > 0)
+    _, phi, step = next(sample for sample in both_signs(edge_index, 7) if sample[1][3] > 0)
     assert step[x] == 0
     assert phi[x] < phi[y] < phi[0]
     assert abs(phi[0] - phi[y]) > abs(phi[x] - phi[y])

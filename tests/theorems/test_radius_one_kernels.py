@@ -23,11 +23,11 @@ shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 def axis_eigenvectors(shape):
     """The eigenvector of each axis as dgn.directions finds it, falling along the axis, with maximum cos(pi / 2N)."""
-    found = dgn.directions(*grid(*shape), k=4)
+    directions = dgn.directions(*grid(*shape), k=4)
     columns = []
     for length in shape:
-        which = (found.eigenvalues[0] - (2 - 2 * math.cos(math.pi / length))).abs().argmin()
-        wave = found.potential[:, which]
+        which = (directions.eigenvalues[0] - (2 - 2 * math.cos(math.pi / length))).abs().argmin()
+        wave = directions.potential[:, which]
         columns.append(wave / wave[0] * math.cos(math.pi / (2 * length)))
     return torch.stack(columns, dim=1)
 

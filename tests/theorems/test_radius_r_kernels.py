@@ -21,11 +21,11 @@ cases = pytest.mark.parametrize(("shape", "radius"), CASES, ids=str)
 
 
 def arccosine_fields(shape, dtype):
-    found = dgn.directions(*grid(*shape), k=6)
+    directions = dgn.directions(*grid(*shape), k=6)
     fields = []
     for length in shape:
-        which = (found.eigenvalues[0] - (2 - 2 * math.cos(math.pi / length))).abs().argmin()
-        wave = found.potential[:, which]
+        which = (directions.eigenvalues[0] - (2 - 2 * math.cos(math.pi / length))).abs().argmin()
+        wave = directions.potential[:, which]
         wave = wave / wave[0] * math.cos(math.pi / (2 * length))
         fields.append(dgn.gradient(length / math.pi * wave.arccos(), grid(*shape)[0]))
     return torch.stack(fields, dim=1).to(dtype)

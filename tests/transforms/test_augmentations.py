@@ -32,7 +32,7 @@ every_augmentation = pytest.mark.parametrize("make", AUGMENTATIONS.values(), ids
 
 
 @every_augmentation
-def test_the_generator_decides(make):
+def test_the_result_follows_the_generator(make):
     one, other = make(seeded()), make(seeded())
     first = [one(data()).field for _ in range(8)]
     assert all(torch.equal(a, other(data()).field) for a in first)
@@ -40,14 +40,14 @@ def test_the_generator_decides(make):
 
 
 @every_augmentation
-def test_no_other_randomness_is_touched(make):
+def test_the_global_generator_is_not_used(make):
     state = torch.get_rng_state()
     make(seeded())(data())
     assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_every_epoch_of_a_loader_with_workers_draws_anew():
+def test_every_epoch_of_a_loader_with_workers_draws_new_values():
     transforms = [make(None) for make in AUGMENTATIONS.values()]
     loader = DataLoader(
         [data(dimensions=9)],
@@ -70,19 +70,19 @@ def test_pytorchs_own_generator_is_seeded_as_ever(make):
 
 @every_augmentation
 def test_the_input_and_its_potential_are_left_alone(make):
-    given = data()
-    before = given.field.clone()
-    got = make(seeded())(given)
-    assert torch.equal(given.field, before)
-    assert torch.equal(got.potential, given.potential)
+    graph = data()
+    before = graph.field.clone()
+    got = make(seeded())(graph)
+    assert torch.equal(graph.field, before)
+    assert torch.equal(got.potential, graph.potential)
     assert got.field.shape == before.shape
 
 
 @every_augmentation
-def test_augmentations_run_behind_other_transforms(make):
+def test_augmentations_compose_with_other_transforms(make):
     chain = Compose([AddCoordinates(), make(seeded())])
-    given = data()
-    assert torch.equal(chain(given).field, make(seeded())(given).field)
+    graph = data()
+    assert torch.equal(chain(graph).field, make(seeded())(graph).field)
 
 
 @every_augmentation
@@ -92,10 +92,10 @@ def test_a_missing_field_is_refused(make):
 
 
 def test_each_direction_is_reflected_half_of_the_time_and_as_a_whole():
-    given, transform = data(dimensions=3), RandomReflection(seeded())
+    graph, transform = data(dimensions=3), RandomReflection(seeded())
     signs = []
     for _ in range(200):
-        ratio = transform(given).field / given.field
+        ratio = transform(graph).field / graph.field
         assert (ratio.abs() == 1).all()
         assert (ratio == ratio[:1]).all()
         signs.append(ratio[0])
@@ -104,23 +104,23 @@ def test_each_direction_is_reflected_half_of_the_time_and_as_a_whole():
     assert len(signs.unique(dim=0)) == 8  # directions are independent
 
 
-def test_one_angle_turns_every_node_in_the_plane_of_its_directions():
-    given = data(complete(5))
-    unit = dgn.normalize(given.field, given, p=2)
+def test_one_angle_rotates_every_node_in_the_plane_of_its_directions():
+    graph = data(complete(5))
+    unit = dgn.normalize(graph.field, graph, p=2)
     transform, reference = RandomRotation(90, seeded()), seeded()
     for _ in range(20):
         angle = math.radians(90) * (2 * float(torch.rand((), generator=reference)) - 1)
-        got = transform(given).field
-        expected = dgn.rotate(*given.field.T, angle, given)
+        got = transform(graph).field
+        expected = dgn.rotate(*graph.field.T, angle, graph)
         torch.testing.assert_close(got, torch.stack(expected, dim=1))
-        cosine = dgn.inner_product(got[:, :1], unit[:, :1], given)
+        cosine = dgn.inner_product(got[:, :1], unit[:, :1], graph)
         torch.testing.assert_close(cosine, torch.full_like(cosine, math.cos(angle)), rtol=0, atol=1e-5)
 
 
 def test_angles_fill_their_range():
-    given, transform = data(complete(4)), RandomRotation(30, seeded())
-    unit = dgn.normalize(given.field, given, p=2)
-    turned = [dgn.inner_product(transform(given).field[:, :1], unit[:, :1], given)[0] for _ in range(200)]
+    graph, transform = data(complete(4)), RandomRotation(30, seeded())
+    unit = dgn.normalize(graph.field, graph, p=2)
+    turned = [dgn.inner_product(transform(graph).field[:, :1], unit[:, :1], graph)[0] for _ in range(200)]
     angles = torch.stack(turned).clamp(max=1).arccos().rad2deg()
     assert angles.max() <= 30.1
     assert angles.max() > 28
@@ -128,42 +128,42 @@ def test_angles_fill_their_range():
 
 
 def test_an_angle_of_0_gives_unit_rows():
-    given = data(complete(5))
-    got = RandomRotation(0, seeded())(given).field
-    torch.testing.assert_close(got, dgn.normalize(given.field, given, p=2))
+    graph = data(complete(5))
+    got = RandomRotation(0, seeded())(graph).field
+    torch.testing.assert_close(got, dgn.normalize(graph.field, graph, p=2))
 
 
 def test_nodes_with_collinear_directions_are_not_rotated():
-    given = data(path(4))  # both ends have one neighbour
-    got = RandomRotation(180, seeded())(given).field
-    end = (given.edge_index[1] == 0) | (given.edge_index[1] == 3)
-    assert torch.equal(got[end], given.field[end].sign())
-    assert not torch.allclose(got[~end], dgn.normalize(given.field, given, p=2)[~end])
+    graph = data(path(4))  # both ends have one neighbour
+    got = RandomRotation(180, seeded())(graph).field
+    end = (graph.edge_index[1] == 0) | (graph.edge_index[1] == 3)
+    assert torch.equal(got[end], graph.field[end].sign())
+    assert not torch.allclose(got[~end], dgn.normalize(graph.field, graph, p=2)[~end])
 
 
 def test_other_directions_are_kept():
-    given = data(complete(5), dimensions=4)
-    got = RandomRotation(60, seeded(), directions=(2, 4))(given).field
-    assert torch.equal(got[:, [0, 2]], given.field[:, [0, 2]])
-    assert not torch.allclose(got[:, [1, 3]], dgn.normalize(given.field, given, p=2)[:, [1, 3]])
+    graph = data(complete(5), dimensions=4)
+    got = RandomRotation(60, seeded(), directions=(2, 4))(graph).field
+    assert torch.equal(got[:, [0, 2]], graph.field[:, [0, 2]])
+    assert not torch.allclose(got[:, [1, 3]], dgn.normalize(graph.field, graph, p=2)[:, [1, 3]])
 
 
 def test_a_missing_direction_is_refused():
     with pytest.raises(
-        ValueError, match=r"directions: expected .* from 1 to 2, .*, got \(1, 3\); ask AddDirections for a larger k"
+        ValueError, match=r"directions: expected .* 1 to 2, got \(1, 3\); pass a larger k to AddDirections"
     ):
         RandomRotation(10, seeded(), directions=(1, 3))(data())
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 1.0])
 def test_distortion_stays_within_its_strength_and_antisymmetric(strength):
-    given = data()
-    got = RandomDistortion(strength, seeded())(given).field
-    bound = strength * given.field.abs().mean(dim=0)
-    noise = (got - given.field).abs().amax(dim=0)
+    graph = data()
+    got = RandomDistortion(strength, seeded())(graph).field
+    bound = strength * graph.field.abs().mean(dim=0)
+    noise = (got - graph.field).abs().amax(dim=0)
     assert (noise <= bound * (1 + 1e-5)).all()
     assert (noise >= 0.7 * bound).all()
-    assert_antisymmetric(got, given.edge_index)
+    assert_antisymmetric(got, graph.edge_index)
 
 
 def test_distortion_of_a_batch_is_measured_by_each_graph():
@@ -186,8 +186,8 @@ def test_rotation_of_a_batch_is_that_of_each_graph():
 
 def test_distortion_of_a_graph_with_isolated_nodes():
     edge_index, num_nodes = path(3)
-    given = Data(edge_index=edge_index, num_nodes=num_nodes + 2, field=torch.ones(4, 1))
-    assert RandomDistortion(0.5, seeded())(given).field.shape == (4, 1)
+    graph = Data(edge_index=edge_index, num_nodes=num_nodes + 2, field=torch.ones(4, 1))
+    assert RandomDistortion(0.5, seeded())(graph).field.shape == (4, 1)
 
 
 @pytest.mark.parametrize("strength", [-0.1, math.inf, math.nan])
@@ -197,7 +197,7 @@ def test_a_negative_strength_is_refused(strength):
 
 
 @pytest.mark.parametrize("degrees", [math.inf, math.nan])
-def test_a_range_of_angles_that_is_none_is_refused(degrees):
+def test_an_invalid_range_of_angles_is_refused(degrees):
     with pytest.raises(ValueError, match=r"degrees|angle"):
         RandomRotation(degrees, seeded())(data())
 

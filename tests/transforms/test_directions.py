@@ -56,11 +56,11 @@ def test_the_field_is_not_a_difference_of_rounded_potentials():
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
 def test_coordinates_are_potentials(dimensions):
-    given = with_positions(grid(2, 3), dimensions)
-    got = AddCoordinates()(given)
-    source, target = given.edge_index
-    assert torch.equal(got.potential, given.pos)
-    assert torch.equal(got.field, given.pos[source] - given.pos[target])
+    graph = with_positions(grid(2, 3), dimensions)
+    got = AddCoordinates()(graph)
+    source, target = graph.edge_index
+    assert torch.equal(got.potential, graph.pos)
+    assert torch.equal(got.field, graph.pos[source] - graph.pos[target])
 
 
 def test_a_named_attribute_of_one_dimension_is_one_direction():
@@ -71,10 +71,10 @@ def test_a_named_attribute_of_one_dimension_is_one_direction():
 
 @pytest.mark.parametrize("transform", [AddDirections(2), AddCoordinates()], ids=repr)
 def test_a_transform_leaves_its_input_alone(transform):
-    given = with_positions(path(4))
-    got = transform(given)
-    assert "field" not in given
-    assert torch.equal(got.edge_index, given.edge_index)
+    graph = with_positions(path(4))
+    got = transform(graph)
+    assert "field" not in graph
+    assert torch.equal(got.edge_index, graph.edge_index)
 
 
 @pytest.mark.parametrize("transform", [AddDirections(2), AddCoordinates()], ids=repr)

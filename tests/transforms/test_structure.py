@@ -16,7 +16,7 @@ def make() -> list[Data]:
     return [transform(Data(edge_index=edge_index, num_nodes=num_nodes)) for edge_index, num_nodes in GRAPHS]
 
 
-def test_graphs_of_a_batch_are_as_alone() -> None:
+def test_transforms_are_batch_independent() -> None:
     alone = Batch.from_data_list(make())
     together = Batch.from_data_list([Data(edge_index=edge_index, num_nodes=n) for edge_index, n in GRAPHS])
     together = AddRings(sizes=[3, 4, 5])(AddRandomWalkPE(steps=3)(together))

@@ -1,4 +1,4 @@
-"""Aggregation: names become a plan, a plan is run in one pass by one of three kernels."""
+"""Aggregation: names are parsed into a plan, which one of three backends runs in one pass."""
 
 from dgn.aggregation.dispatch import BACKENDS, Backend, aggregate
 from dgn.aggregation.messages import Messages

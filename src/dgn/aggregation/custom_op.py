@@ -1,4 +1,4 @@
-"""The custom operator behind aggregation: what torch.compile and torch.export see, and its gradients."""
+"""Aggregation as a custom operator for autograd, torch.compile and torch.export."""
 
 from typing import Any
 
@@ -8,12 +8,14 @@ from torch import Tensor
 from dgn.aggregation.messages import Messages
 from dgn.kernels.aggregation import Code, KernelArgs, SavedTensors
 
-FEW_TYPES = 32  # rows of a table that one kernel sums up
+FEW_TYPES = 32  # rows of a table whose gradient is one kernel
 LARGEST_ONE_HOT = 64  # rows of a table whose gradient is a matrix product
+INPUTS = (*KernelArgs._fields[:16], "backend")  # of the operator, in order
+NUM_TENSORS = 12  # tensors among them, which come first
 
 
 def _kernel(backend: str) -> Any:
-    """The module of a kernel, imported on first use."""
+    """The module of a backend, imported on first use."""
     if backend == "triton":
         from dgn.kernels.triton import aggregate as gpu
 
@@ -90,42 +92,45 @@ def run_backward(
 
 @run_backward.register_fake
 def _(*arguments: Any) -> tuple[Tensor, ...]:
-    return KernelArgs._make((*arguments[6:-1], True, None, None)).empty_gradients()
+    _grad, _out, _at_max, _at_min, _sign, _average, *inputs, _backend = arguments
+    return KernelArgs._make((*inputs, True, None)).empty_gradients()
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*output, *inputs[:12])
-    ctx.rest = inputs[12], inputs[13], inputs[14], inputs[16]
+    *arguments, ctx.backend = inputs
+    call = KernelArgs(*arguments)
+    ctx.save_for_backward(*output, *call[:NUM_TENSORS])
+    ctx.codes, ctx.columns, ctx.has_self = call.codes, call.columns, call.has_self
     ctx.set_materialize_grads(False)
 
 
 def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
     if grad is None:
-        return (None,) * 17
-    tensors = ctx.saved_tensors
-    codes, columns, has_self, backend = ctx.rest
-    call = KernelArgs._make((*tensors[5:], codes, columns, has_self, True, None))
-    edge, source, target, node = run_backward(grad, *tensors, codes, columns, has_self, backend)
-    if has_self and call.node is None:  # the node stands for itself by its own parts
+        return (None,) * len(INPUTS)
+    saved = SavedTensors(*ctx.saved_tensors[:-NUM_TENSORS])
+    tensors = ctx.saved_tensors[-NUM_TENSORS:]
+    call = KernelArgs._make((*tensors, ctx.codes, ctx.columns, ctx.has_self, True, None))
+    edge, source, target, node = run_backward(
+        grad, *ctx.saved_tensors, ctx.codes, ctx.columns, ctx.has_self, ctx.backend
+    )
+    if call.has_self and call.node is None:  # by default the self message is the sum of source and target
         source = source + node if call.source is not None else source
         target = target + node if call.target is not None else target
-    wanted = ctx.needs_input_grad
-    return (
-        source if wanted[0] else None,
-        target if wanted[1] else None,
-        table_gradient(call, edge, backend) if wanted[2] else None,
-        None,
-        node if wanted[4] and has_self else None,
-        *_weight_gradients(call, grad, SavedTensors(*tensors[:5]), wanted[5], wanted[6]),
-        *(None,) * 10,
+    needed = dict(zip(INPUTS, ctx.needs_input_grad, strict=False))
+    grads: dict[str, Tensor | None] = {"source": source, "target": target}
+    grads["table"] = table_gradient(call, edge, ctx.backend) if needed["table"] else None
+    grads["node"] = node if call.has_self else None
+    grads["weight"], grads["self_weight"] = _weight_gradients(
+        call, grad, saved, needed["weight"], needed["self_weight"]
     )
+    return tuple(grads.get(name) if needed.get(name) else None for name in INPUTS)
 
 
 torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setup_context)
 
 
 def table_gradient(call: KernelArgs, edge_grad: Tensor, backend: str) -> Tensor:
-    """Bring the gradients of messages to the rows of the table, without atomic additions."""
+    """The gradient of the table from those of messages, without atomic additions."""
     assert call.table is not None
     if call.row is None and call.source is None:
         return edge_grad
@@ -150,10 +155,10 @@ def table_gradient(call: KernelArgs, edge_grad: Tensor, backend: str) -> Tensor:
 
 
 def _weight_gradients(
-    call: KernelArgs, grad: Tensor, saved: SavedTensors, of_edges: bool, of_nodes: bool
+    call: KernelArgs, grad: Tensor, saved: SavedTensors, edges_needed: bool, nodes_needed: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of the weights, for learned fields: on request, and through the messages as they are."""
-    if call.weight.size(1) == 0 or not (of_edges or of_nodes):
+    """Gradients of the edge and self weights, for learned fields; ``None`` where they are not needed."""
+    if call.weight.size(1) == 0 or not (edges_needed or nodes_needed):
         return None, None
     along = grad.new_zeros(call.num_nodes, call.weight.size(1), grad.size(2))
     for a, (code, column) in enumerate(zip(call.codes, call.columns, strict=True)):
@@ -162,8 +167,8 @@ def _weight_gradients(
     parts = Messages(call.source, call.target, call.table, call.table_row, call.node)
     slots = torch.arange(call.neighbor.size(0), device=grad.device)
     target = (torch.searchsorted(call.pointer, slots, right=True) - 1).clamp(max=call.num_nodes - 1)
-    of_node = (along * parts.of_node()[:, None]).sum(dim=2).to(call.self_weight.dtype) if call.has_self else None
+    grad_node = (along * parts.of_node()[:, None]).sum(dim=2).to(call.self_weight.dtype) if call.has_self else None
     messages = parts.gather(call.neighbor, target)
     grad_edge = torch.stack([(along[target, k] * messages).sum(dim=1) for k in range(along.size(1))], dim=1)
-    real = (slots < call.pointer[-1:])[:, None]  # padding stands behind all others
-    return torch.where(real, grad_edge, 0).to(call.weight.dtype), of_node
+    is_edge = (slots < call.pointer[-1:])[:, None]  # padding comes last
+    return torch.where(is_edge, grad_edge, 0).to(call.weight.dtype), grad_node

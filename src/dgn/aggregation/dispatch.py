@@ -1,4 +1,4 @@
-"""Aggregation: one operator, three interchangeable kernels."""
+"""Aggregation: one operator, three interchangeable backends."""
 
 import os
 from importlib.util import find_spec
@@ -18,11 +18,11 @@ Backend = Literal["auto", "reference", "cpu", "triton"]
 BACKENDS = ("auto", "reference", "cpu", "triton")
 CPU_DTYPES = (torch.float32, torch.float64)
 GPU_DTYPES = (torch.float16, torch.bfloat16, *CPU_DTYPES)
-SMALL = 1 << 16  # numbers in all messages; below, the reference on the CPU is as fast and needs no compiling
+SMALL = 1 << 16  # elements of all messages; below, the reference on the CPU is as fast and needs no compilation
 
 
 def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, backend: Backend = "auto") -> Tensor:
-    r"""Aggregate messages at every node: all outputs of a plan from one reading of the neighbours.
+    r"""The outputs of a plan at every node, from one pass over the neighbours.
 
     .. math::
         y_i = \sum_j w_{ij} m_{ij} + w_i m_i \;\text{(directional)}, \qquad
@@ -33,23 +33,23 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
       its gradient.
     - Along a group of directions the output is the norm of one sum per direction.
     - ``var`` is the population variance; ``std`` its root, 0 where the variance is at most 1e-5.
-    - There are no atomic additions: on one device and backend the same input gives the same bits.
+    - There are no atomic additions: on one device and backend the result is bitwise reproducible.
 
-    ``backend`` is ``"triton"`` on CUDA and ``"cpu"`` (Numba) on the CPU where these are installed and the job is worth
-    it; ``"reference"`` is plain PyTorch and does everything.
+    ``backend`` is ``"triton"`` on CUDA and ``"cpu"`` (Numba) on the CPU where these are installed and the input is
+    large; ``"reference"`` is plain PyTorch and runs everywhere.
 
     Shapes:
         see :class:`Messages` and :class:`Weights`; returns [N, A, C], one row per name of the plan.
     """
     check_option("backend", backend, BACKENDS)
     _check_shapes(plan, messages, weights, graph)
-    chosen = choose(backend, messages, graph)
-    if chosen == "reference":
+    backend = choose(backend, messages, graph)
+    if backend == "reference":
         return aggregate_reference(plan, messages, weights, graph)
-    apart = ("source", "target", "node") if chosen == "triton" else ()
-    parts = [None if part is None else _laid_out(part, name in apart) for name, part in messages._asdict().items()]
-    needed = [part for part in (*messages, *weights) if part is not None]
-    save = torch.is_grad_enabled() and any(part.requires_grad for part in needed)
+    strided = ("source", "target", "node") if backend == "triton" else ()
+    parts = [None if part is None else _contiguous(part, name in strided) for name, part in messages._asdict().items()]
+    inputs = [part for part in (*messages, *weights) if part is not None]
+    save = torch.is_grad_enabled() and any(part.requires_grad for part in inputs)
     by_target = graph.by_target
     out: Tensor = run(
         *parts,
@@ -64,28 +64,28 @@ def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, ba
         list(plan.columns),
         plan.has_self,
         save,
-        chosen,
+        backend,
     )[0]
     return plan.join(out)
 
 
-def _laid_out(part: Tensor, rows_apart: bool) -> Tensor:
-    """Numbers of a row side by side; the rows themselves may lie apart where a kernel allows it."""
-    return part if rows_apart and part.stride(1) == 1 else part.contiguous()
+def _contiguous(part: Tensor, any_row_stride: bool) -> Tensor:
+    """The part with contiguous rows, of any stride where the kernel supports it."""
+    return part if any_row_stride and part.stride(1) == 1 else part.contiguous()
 
 
 def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> None:
-    """Kernels read without looking: what does not fit is refused here."""
+    """Refuse wrong shapes: kernels do not check bounds."""
     messages.check(plan.has_self)
     n, e, w = graph.num_nodes, graph.num_edges, plan.num_columns
     table_rows = e if messages.table is not None and messages.row is None else None
     expected = {"source": n, "target": n, "table": table_rows, "row": e, "node": n}
-    found = {name: part.size(0) for name, part in messages._asdict().items() if part is not None}
+    rows = {name: part.size(0) for name, part in messages._asdict().items() if part is not None}
     channels = {part.size(1) for name, part in messages._asdict().items() if part is not None and name != "row"}
     shapes = tuple(weights.edge.shape), tuple(weights.self.shape)
-    if any(expected[name] not in (None, rows) for name, rows in found.items()) or len(channels) > 1:
+    if any(expected[name] not in (None, count) for name, count in rows.items()) or len(channels) > 1:
         raise ValueError(
-            f"messages: expected parts for {n} nodes and {e} edges with the same channels, got rows {found} and "
+            f"messages: expected parts for {n} nodes and {e} edges with the same channels, got rows {rows} and "
             f"channels {sorted(channels)}; see the shapes of dgn.aggregation.Messages"
         )
     if messages.table is not None and messages.row is not None:
@@ -98,7 +98,7 @@ def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph
 
 
 def choose(backend: Backend, messages: Messages, graph: Graph) -> Literal["reference", "cpu", "triton"]:
-    """The kernel that will run."""
+    """The backend that runs."""
     example = next(part for part in messages if part is not None)
     if backend != "auto":
         _check_available(backend, example)
@@ -121,5 +121,5 @@ def _check_available(backend: str, example: Tensor) -> None:
     if wrong_device or wrong_dtype or (package is not None and find_spec(package) is None):
         raise ValueError(
             f"backend: expected an installed kernel for {example.dtype} on {example.device}, got {backend!r}; 'auto' "
-            "chooses one that is there, 'reference' runs everywhere; the CPU's needs the extra 'cpu'"
+            "chooses an installed one, 'reference' runs everywhere, 'cpu' needs the extra 'cpu'"
         )

@@ -1,4 +1,4 @@
-"""What flows along an edge: a sum of parts that are never added up in memory."""
+"""Messages as sums of node and edge parts that are never materialised per edge."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,18 @@ from dgn.graph import Graph, gather_rows
 
 
 class Messages(NamedTuple):
-    r"""The message :math:`m_{ij} = a_j + b_i + c_{ij}` from j to i, given by its parts; any may be missing.
+    r"""The message :math:`m_{ij} = a_j + b_i + c_{ij}` from j to i, as its parts; any may be missing.
 
-    A linear message function :math:`M(h_j, h_i, e_{ij}) = A h_j + B h_i + C e_{ij} + b` has this form, with N products
-    instead of E.
+    A linear message function :math:`M(h_j, h_i, e_{ij}) = A h_j + B h_i + C e_{ij} + b` has this form, at the cost of
+    N products instead of E.
 
     Shapes:
         - ``source`` [N, C]: :math:`a`.
         - ``target`` [N, C]: :math:`b`.
-        - ``table`` [R, C] and ``row`` [E]: :math:`c` is the row ``row[s]`` of the table for the edge at place s of the
+        - ``table`` [R, C] and ``row`` [E]: :math:`c` is the row ``row[s]`` of the table for the s-th edge in the
           order sorted by target. Without ``row`` the table has one row per edge, in the order of ``edge_index``.
-        - ``node`` [N, C]: what stands for the node itself in a derivative; by default its own message without an
-          edge, :math:`a_i + b_i`.
+        - ``node`` [N, C]: the self message :math:`m_i` in a derivative; by default the message without an edge,
+          :math:`a_i + b_i`.
     """
 
     source: Tensor | None = None
@@ -30,13 +30,13 @@ class Messages(NamedTuple):
     node: Tensor | None = None
 
     def build(self, graph: Graph) -> Tensor:
-        """All messages, in the order sorted by target: [E, C]. What the kernels avoid."""
+        """All messages, sorted by target: [E, C]."""
         layout = graph.by_target
         row = layout.order if self.row is None else self.row
         return self._replace(row=row).gather(layout.neighbor, gather_rows(graph.target, layout.order))
 
     def gather(self, source: Tensor, target: Tensor) -> Tensor:
-        """All messages between the given ends, whose rows of the table are ``row``: [E, C]."""
+        """The messages of edges with these ends, whose rows of the table are ``row``: [E, C]."""
         parts = []
         if self.source is not None:
             parts.append(gather_rows(self.source, source))
@@ -48,7 +48,7 @@ class Messages(NamedTuple):
         return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
 
     def of_node(self) -> Tensor:
-        """What stands for the node itself in a derivative: [N, C]."""
+        """The self message of each node in a derivative: [N, C]."""
         if self.node is not None:
             return self.node
         self.check(has_self=True)
@@ -56,11 +56,11 @@ class Messages(NamedTuple):
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
     def check(self, has_self: bool) -> None:
-        """Refuse messages without parts, and derivatives of messages that say nothing of the node itself."""
+        """Refuse messages without parts, and derivatives of messages without a self message."""
         if self.source is None and self.target is None and self.table is None:
             raise ValueError("messages: expected a source, target or table, got none; pass Messages(source=x)")
         if has_self and self.source is None and self.target is None and self.node is None:
             raise ValueError(
-                "node: expected what stands for the node itself in a derivative (dx), got messages with an edge part "
-                "only; pass node=, for example the node features"
+                "node: expected a self message for a derivative (dx), got messages with an edge part only; pass node=, "
+                "for example the node features"
             )

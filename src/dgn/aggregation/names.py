@@ -1,4 +1,4 @@
-"""Names of aggregators, parsed into what they mean."""
+"""Parser of aggregator names."""
 
 import math
 import re
@@ -7,25 +7,25 @@ from difflib import get_close_matches
 from typing import Literal
 
 ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
-BEYOND = 2  # so many directions beyond its own are looked at for a group, unless it is told how many
+BEYOND = 2  # directions searched for a group beyond its own, by default
 _DIRECTIONAL = re.compile(
-    r"(?P<kind>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<plus>[+-][1-9][0-9]*)?(?P<options>(?:-[a-z]+[0-9.]*)*)"
+    r"(?P<operator>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<plus>[+-][1-9][0-9]*)?(?P<options>(?:-[a-z]+[0-9.]*)*)"
 )
-_AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<kind>av|smooth|dx)(?P<options>(?:-[a-z].*)?)")
+_AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<operator>av|smooth|dx)(?P<options>(?:-[a-z].*)?)")
 
 
 @dataclass(frozen=True)
 class Directional:
-    """One directional sum: which field column, shaped how, weighted how.
+    """One directional sum: its field column, shaping and weights.
 
-    ``plus`` is the number of a second direction that is added to the first, negative where it is taken away.
+    ``plus`` is a second direction that is added to the first, negative where it is subtracted.
     ``hardening`` is ``None`` for the field as it is, infinity for the argmax, a number for a softmax at that
-    temperature. ``absolute`` takes the absolute value of the result, which makes a derivative blind to the sign of
-    the field. ``group`` is the number of first directions of which those near this one in eigenvalue form a group
-    with it; the result is then a norm over the group, blind to its basis.
+    temperature. ``absolute`` takes the absolute value of the result, which makes a derivative invariant to the sign
+    of the field. ``group`` is the number of first directions of which those near this one in eigenvalue form a group
+    with it; the result is then a norm over the group, invariant to its basis.
     """
 
-    kind: Literal["av", "dx", "fwd", "bwd"]
+    operator: Literal["av", "dx", "fwd", "bwd"]
     direction: int
     balance: Literal["row", "center"] = "row"
     padding: Literal["zero"] | None = None
@@ -36,17 +36,17 @@ class Directional:
 
     @property
     def columns(self) -> int:
-        """How many sums there are: a derivative along a group has one for each of its directions."""
-        return self.group if self.group is not None and self.kind == "dx" else 1
+        """The number of sums: a derivative along a group has one for each of its directions."""
+        return self.group if self.group is not None and self.operator == "dx" else 1
 
     @property
     def num_directions(self) -> int:
-        """How many columns of the field are read."""
+        """The number of field columns that are read."""
         return max(self.direction, abs(self.plus)) if self.group is None else self.group
 
 
 def parse(name: str) -> str | Directional:
-    """Read one aggregator name; an isotropic one is returned as it is.
+    """The aggregator of a name; an isotropic name is returned unchanged.
 
     >>> parse("dx2-center-signed") == Directional("dx", 2, balance="center")
     True
@@ -60,7 +60,9 @@ def parse(name: str) -> str | Directional:
     if name in ISOTROPIC:
         return name
     authors = _AUTHORS.fullmatch(name)
-    plain = f"{authors['kind'].replace('smooth', 'av')}{authors['direction']}{authors['options']}" if authors else name
+    plain = (
+        f"{authors['operator'].replace('smooth', 'av')}{authors['direction']}{authors['options']}" if authors else name
+    )
     match = _DIRECTIONAL.fullmatch(plain)
     if match is None:
         raise ValueError(_unknown(name))
@@ -68,50 +70,52 @@ def parse(name: str) -> str | Directional:
     if plus and abs(plus) <= direction:
         raise ValueError(
             f"aggregator {name!r}: expected two different directions, the smaller number first, got {direction} and "
-            f"{abs(plus)}; write it as in {match['kind']}1+2"
+            f"{abs(plus)}; write it as in {match['operator']}1+2"
         )
     if any(option.startswith("group") for option in options):
         if plus:
             raise ValueError(_unknown(name))
-        return _group(name, match["kind"], direction, options)  # type: ignore[arg-type]
-    return replace(_with_options(name, match["kind"], direction, options), plus=plus)  # type: ignore[arg-type]
+        return _group(name, match["operator"], direction, options)  # type: ignore[arg-type]
+    return replace(_with_options(name, match["operator"], direction, options), plus=plus)  # type: ignore[arg-type]
 
 
 def _with_options(
-    name: str, kind: Literal["av", "dx", "fwd", "bwd"], direction: int, options: list[str]
+    name: str, operator: Literal["av", "dx", "fwd", "bwd"], direction: int, options: list[str]
 ) -> Directional:
-    known = {"hard": math.inf} | {o: float(o[4:]) for o in options if re.fullmatch(r"soft([0-9]*\.)?[0-9]+", o)}
-    hardening = [known.pop(option) for option in options if option in known]
+    sharpness = {"hard": math.inf} | {o: float(o[4:]) for o in options if re.fullmatch(r"soft([0-9]*\.)?[0-9]+", o)}
+    hardening = [sharpness.pop(option) for option in options if option in sharpness]
     flags = [option for option in options if option in ("center", "pad", "signed")]
-    allowed = {"av": {"center", "pad"}, "dx": {"center", "pad", "signed"}}.get(kind, set())
-    unread = len(options) - len(hardening) - len(flags)
+    allowed = {"av": {"center", "pad"}, "dx": {"center", "pad", "signed"}}.get(operator, set())
+    unknown = len(options) - len(hardening) - len(flags)
     if {"center", "pad"} <= set(flags):
         raise ValueError(f"aggregator {name!r}: expected -center or -pad, got both; -pad balances both sides already")
-    if unread or len(hardening) > 1 or not set(flags) <= allowed or len(set(flags)) < len(flags):
+    if unknown or len(hardening) > 1 or not set(flags) <= allowed or len(set(flags)) < len(flags):
         raise ValueError(_unknown(name))
     if hardening and not hardening[0] > 0:
-        raise ValueError(f"aggregator {name!r}: expected a temperature above 0, got {hardening[0]}; try {kind}1-soft10")
+        raise ValueError(
+            f"aggregator {name!r}: expected a temperature above 0, got {hardening[0]}; try {operator}1-soft10"
+        )
     return Directional(
-        kind,
+        operator,
         direction,
         balance="center" if "center" in flags else "row",
         padding="zero" if "pad" in flags else None,
         hardening=hardening[0] if hardening else None,
-        absolute=kind == "dx" and "signed" not in flags,
+        absolute=operator == "dx" and "signed" not in flags,
     )
 
 
-def _group(name: str, kind: Literal["av", "dx", "fwd", "bwd"], direction: int, options: list[str]) -> Directional:
+def _group(name: str, operator: Literal["av", "dx", "fwd", "bwd"], direction: int, options: list[str]) -> Directional:
     match = re.fullmatch(r"group([1-9][0-9]*)?", options[0])
-    if match is None or len(options) > 1 or kind not in ("av", "dx"):
+    if match is None or len(options) > 1 or operator not in ("av", "dx"):
         raise ValueError(_unknown(name))
-    number = int(match[1] or direction + BEYOND)
-    if number < max(2, direction):
+    size = int(match[1] or direction + BEYOND)
+    if size < max(2, direction):
         raise ValueError(
             f"aggregator {name!r}: expected a group among the first {max(2, direction)} directions or more, got "
-            f"{number}; try {kind}{direction}-group"
+            f"{size}; try {operator}{direction}-group"
         )
-    return Directional(kind, direction, absolute=kind == "dx", group=number)
+    return Directional(operator, direction, absolute=operator == "dx", group=size)
 
 
 def _unknown(name: str) -> str:

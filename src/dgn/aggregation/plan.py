@@ -1,4 +1,4 @@
-"""A plan: aggregator names, parsed once into the codes that kernels run on."""
+"""A plan: aggregator names, parsed once into the codes of the kernels."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from dgn.operators.weights import derivative_weights, smoothing_weights
 
 
 class Weights(NamedTuple):
-    """Weights of all directional sums of a plan: ``edge`` [E, W] in the order sorted by target, ``self`` [N, W]."""
+    """Weights of all directional sums of a plan: ``edge`` [E, W] sorted by target, ``self`` [N, W]."""
 
     edge: Tensor
     self: Tensor
@@ -29,12 +29,12 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What to aggregate: one output per name, in order, and the distinct weights that the outputs need.
+    """The outputs of an aggregation, one per name, in order, and the distinct weights that they need.
 
-    Kernels compute one sum (or extreme, or variance) per entry of ``codes`` and ``columns``. ``spans`` says of how many
-    of them each output is made: one, or one per direction of a group, of which :meth:`join` takes the norm.
-    ``num_directions`` is the number of field columns that are needed; ``has_self`` says whether any output weighs the
-    node itself.
+    Kernels compute one sum (or extreme, or variance) per entry of ``codes`` and ``columns``. ``spans`` are
+    the numbers of them per output: one, or one per direction of a group, of which :meth:`join` takes the norm.
+    ``num_directions`` is the number of field columns that are needed; ``has_self`` is true if any output has a self
+    weight.
     """
 
     names: tuple[str, ...]
@@ -50,23 +50,23 @@ class Plan:
 
     @property
     def num_columns(self) -> int:
-        """How many columns of weights there are."""
+        """The number of columns of weights."""
         return sum(weight.columns for weight in self.weights)
 
     @property
     def has_groups(self) -> bool:
-        """Whether any output is a norm over a group of directions: kernels then do not end with the outputs."""
+        """Whether any output is a norm over a group of directions, taken after the kernels."""
         return len(self.codes) > len(self.names)
 
     @property
     def needs_gap(self) -> bool:
-        """Whether the gaps between eigenvalues are needed, to tell which directions form a group."""
+        """Whether the gaps between eigenvalues are needed, to form groups of directions."""
         return any(weight.group is not None for weight in self.weights)
 
     def join(self, sums: Tensor) -> Tensor:
-        """The outputs from what a kernel gives: sums along a group become their norm, ``[N, sums, C] -> [N, A, C]``.
+        """The outputs from the sums of a kernel: those along a group become their norm, ``[N, sums, C] -> [N, A, C]``.
 
-        The gradient of a norm of 0 is 0, as that of an absolute value.
+        The gradient of a norm of 0 is 0, as for an absolute value.
         """
         if not self.has_groups:
             return sums
@@ -74,7 +74,7 @@ class Plan:
         return torch.cat([part if part.size(1) == 1 else _norm(part) for part in parts], dim=1)
 
     def compute_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None = None) -> Weights:
-        """The weights of a field on a graph: computed once, used by every layer.
+        """The weights of a field on a graph, shared by all layers.
 
         ``gap`` holds the relative gaps of eigenvalues, for groups of directions: ``gap[component]`` of
         :class:`dgn.Directions`.
@@ -87,16 +87,16 @@ class Plan:
             rows = graph.num_edges, graph.num_nodes
             return Weights(*(torch.empty(n, 0, dtype=dtype, device=graph.edge_index.device) for n in rows))
         if field is None or field.dim() != 2 or field.shape[0] != graph.num_edges:
-            came = "None" if field is None else f"shape {list(field.shape)}"
+            shape = "None" if field is None else f"shape {list(field.shape)}"
             raise ValueError(
                 f"field: expected shape [{graph.num_edges}, K], one row per edge, for aggregators "
-                f"{', '.join(self.names)}, got {came}; dgn.transforms.AddDirections adds one to a Data, "
+                f"{', '.join(self.names)}, got {shape}; dgn.transforms.AddDirections adds one to a Data, "
                 "dgn.gradient(potential, edge_index) makes one"
             )
         if field.size(1) < self.num_directions:
             raise ValueError(
                 f"field: expected at least {self.num_directions} columns for aggregators {', '.join(self.names)}, "
-                f"got {field.size(1)}; ask AddDirections or dgn.directions for k={self.num_directions}"
+                f"got {field.size(1)}; pass k={self.num_directions} to AddDirections or dgn.directions"
             )
         pairs = [_weigh(weight, field, graph, gap) for weight in self.weights]
         edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
@@ -136,12 +136,12 @@ def _make_plan(names: tuple[str, ...]) -> Plan:
             codes.append(Code[aggregator.upper()])
             columns.append(0)
     num_directions = max((weight.num_directions for weight in weights), default=0)
-    has_self = any(weight.kind == "dx" for weight in weights)
+    has_self = any(weight.operator == "dx" for weight in weights)
     return Plan(names, tuple(map(int, codes)), tuple(columns), weights, num_directions, has_self, spans)
 
 
 def _norm(sums: Tensor) -> Tensor:
-    """The norm over the middle one of three dimensions; squares of half precision would overflow."""
+    """The norm over the middle of three dimensions, in float32 at least: half-precision squares would overflow."""
     wide = sums.to(torch.promote_types(sums.dtype, torch.float32))
     return power_norm(wide.square().sum(dim=1, keepdim=True), 2).to(sums.dtype)
 
@@ -151,11 +151,11 @@ def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None)
     if weight.group is not None:
         return _weigh_group(weight, field[:, : weight.group], graph, gap if gap is None else gap[..., : weight.group])
     field = _along(weight, field)
-    if weight.kind in ("fwd", "bwd"):
-        field = forward_field(field) if weight.kind == "fwd" else backward_field(field)
+    if weight.operator in ("fwd", "bwd"):
+        field = forward_field(field) if weight.operator == "fwd" else backward_field(field)
     if weight.hardening is not None:
         field = hardened(field, graph, None if weight.hardening == math.inf else weight.hardening)
-    if weight.kind == "dx":
+    if weight.operator == "dx":
         return derivative_weights(field, graph, weight.balance, weight.padding)
     return smoothing_weights(field, graph, weight.balance, weight.padding)
 
@@ -172,7 +172,7 @@ def _along(weight: Directional, field: Tensor) -> Tensor:
 def _weigh_group(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:
     """Edge and self weights along a group of directions."""
     along = group_field(field, check_group(field, gap, graph), graph, weight.direction)
-    if weight.kind == "dx":
+    if weight.operator == "dx":
         return along, -graph.sum_to_target(along)
     length = torch.linalg.vector_norm(along, dim=1, keepdim=True)
     return length, length.new_zeros(graph.num_nodes, 1)

@@ -1,4 +1,4 @@
-"""The definition of aggregation, in plain PyTorch: any device, any dtype, differentiable as it stands."""
+"""Reference implementation of aggregation in plain PyTorch: any device, any dtype, differentiable."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from dgn.kernels.aggregation import SMALLEST_VARIANCE, Code
 
 
 def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> Tensor:
-    """Aggregate by building every message: ``[N, A, C]``. See :func:`dgn.aggregation.dispatch`."""
+    """The outputs ``[N, A, C]`` of a plan, with every message materialised; see :func:`dgn.aggregation.aggregate`."""
     m = messages.build(graph)
     target = gather_rows(graph.target, graph.by_target.order)
     degree = graph.in_degree.clamp(min=1).to(m.dtype)[:, None]
@@ -37,22 +37,22 @@ def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph:
         Code.SIGNED: directional,
         Code.ABSOLUTE: lambda column: directional(column).abs(),
     }
-    found = [outputs[Code(code)](column) for code, column in zip(plan.codes, plan.columns, strict=True)]
-    return plan.join(torch.stack(found, dim=1))
+    columns = [outputs[Code(code)](column) for code, column in zip(plan.codes, plan.columns, strict=True)]
+    return plan.join(torch.stack(columns, dim=1))
 
 
 def _extreme(m: Tensor, target: Tensor, num_nodes: int) -> Tensor:
-    """The largest message per node and channel, NaN above all, 0 for none; of equals the first gets the gradient."""
+    """The largest message per node and channel, NaN above all, 0 for none; the first of equals gets the gradient."""
     index = target[:, None].expand_as(m)
     largest = m.new_full((num_nodes, m.size(1)), -torch.inf).scatter_reduce(0, index, m.detach(), reduce="amax")
     edges = m.size(0)
     slot = torch.arange(edges, device=m.device)[:, None].expand_as(m)
     slot = torch.where((m.detach() == largest[target]) | m.isnan(), slot, edges)
     first = slot.new_full(largest.shape, edges).scatter_reduce(0, index, slot, reduce="amin")
-    padded = torch.cat([m, m.new_zeros(1, m.size(1))])  # the last row serves nodes without neighbours
+    padded = torch.cat([m, m.new_zeros(1, m.size(1))])  # the last row is that of nodes without neighbours
     return padded.gather(0, first)
 
 
 def _root(variance: Tensor) -> Tensor:
-    enough = ~(variance <= SMALLEST_VARIANCE)  # NaN stays
-    return torch.where(enough, torch.where(enough, variance, 1.0).sqrt(), 0.0)
+    positive = ~(variance <= SMALLEST_VARIANCE)  # propagates NaN
+    return torch.where(positive, torch.where(positive, variance, 1.0).sqrt(), 0.0)

@@ -1,4 +1,4 @@
-"""Degree scalers (eq. 11), one number per node and scaler."""
+"""Degree scalers (eq. 11)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def average_log_degree(dataset: Iterable[Any]) -> float:
     r"""The mean of :math:`\log(d + 1)` over all nodes of a training set: the :math:`\delta` of the scalers.
 
     ``dataset`` yields graphs with ``edge_index`` and ``num_nodes``: PyG ``Data`` or batches of them, as a PyG dataset
-    or a loader does; or is one graph, or packed ones.
+    or a loader does. One graph or packed graphs are accepted too.
 
     >>> from torch_geometric.data import Data
     >>> round(average_log_degree([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)]), 4)

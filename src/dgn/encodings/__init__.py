@@ -1,4 +1,4 @@
-"""What a graph looks like around a node or an edge, in numbers that do not depend on how nodes are numbered."""
+"""Structural encodings of nodes and edges: random-walk return probabilities, ring counts and edge types."""
 
 from dgn.encodings.edge_types import EdgeTypes
 from dgn.encodings.random_walks import return_probabilities

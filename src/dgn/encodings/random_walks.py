@@ -1,4 +1,4 @@
-"""How likely a random walk is to be back where it began."""
+"""Return probabilities of random walks."""
 
 from typing import Any
 
@@ -11,26 +11,26 @@ from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_package
 from dgn.kernels.numba.threads import for_chunks
 
-STEPS = 16  # unless one asks for more or fewer
-SMALLEST = 256  # nodes that are worth a thread
-SMALL = 256  # nodes of a graph whose walks fit the cache of a core, all of them side by side
+STEPS = 16  # by default
+SMALLEST = 256  # nodes per chunk of a thread
+SMALL = 256  # nodes of a graph whose dense transition matrix fits into the cache of a core
 
 
 def return_probabilities(edge_index: Any, steps: int = STEPS, num_nodes: int | None = None) -> Tensor:
-    r"""The probability that a random walk is back at its node after 1, 2, ..., steps.
+    r"""The return probabilities of a random walk from each node after 1, 2, ..., ``steps`` steps.
 
     .. math:: p_{it} = \big((D^{-1} A)^t\big)_{ii}, \qquad t = 1, \dots, \text{steps}
 
     :math:`A_{ij}` counts the edges from j to i and :math:`D_{ii} = \sum_j A_{ij}`: the walk goes from a node to one of
-    those that send it messages, each edge equally likely. Parallel edges count as often as they occur, a self-loop is
-    a step that stays. A walk that reaches a node without such edges ends there and does not come back.
+    those that send it messages, each edge equally likely. Parallel edges count with their multiplicity, a self-loop
+    is a step that stays. A walk that reaches a node without such edges ends there.
 
-    Laws: relabelling the nodes relabels the rows; graphs side by side give what each gives alone. Without self-loops
-    :math:`p_{i1} = 0`, and in a bipartite graph every odd t has probability 0.
+    Laws: relabelling the nodes relabels the rows; the result for a graph in a batch is that for the graph alone.
+    Without self-loops :math:`p_{i1} = 0`, and in a bipartite graph every odd t has probability 0.
 
-    Small graphs are followed as a whole, half of the steps: what returns after s + t steps meets what went s with what
-    went t. In large ones each node is followed by itself, through the nodes that its walk can reach. Graphs of a batch
-    cost no more than one by one. Computed in float64, without rounding to float32 on the way. Needs Numba.
+    For small graphs the diagonal of :math:`P^{s+t}` comes from :math:`P^s P^t`, so that half of the powers suffice. In
+    large ones the walk from each node is propagated through the nodes that it can reach. A batch costs no more than
+    its graphs one by one. Computed in float64; needs Numba.
 
     Shapes:
         ``edge_index`` [2, E], a ``Graph``, a PyG ``Data`` or ``PackedGraphs``; returns [N, steps] float32.
@@ -40,29 +40,35 @@ def return_probabilities(edge_index: Any, steps: int = STEPS, num_nodes: int | N
     """
     check_steps(steps)
     check_package("return_probabilities", "numba")
-    from dgn.kernels.numba.random_walks import follow, meet
+    from dgn.kernels.numba.random_walks import walk_from_nodes, walk_small_graphs
 
     graph = as_graph(edge_index, num_nodes)
-    pointer, neighbor = (part.cpu().numpy() for part in (graph.by_target.pointer, graph.by_target.neighbor))
-    found = np.zeros((graph.num_nodes, steps), dtype=np.float32)
+    pointer, neighbor = (array.cpu().numpy() for array in (graph.by_target.pointer, graph.by_target.neighbor))
+    probability = np.zeros((graph.num_nodes, steps), dtype=np.float32)
     starts = _starts(graph)
     if starts is None:
-        for_chunks(lambda begin, end: follow(begin, end, pointer, neighbor, found), graph.num_nodes, SMALLEST)
+        for_chunks(
+            lambda begin, end: walk_from_nodes(begin, end, pointer, neighbor, probability), graph.num_nodes, SMALLEST
+        )
     else:
         smallest = max(1, SMALLEST * (len(starts) - 1) // max(graph.num_nodes, 1))
-        for_chunks(lambda begin, end: meet(begin, end, starts, pointer, neighbor, found), len(starts) - 1, smallest)
-    return torch.from_numpy(found).to(graph.edge_index.device)
+        for_chunks(
+            lambda begin, end: walk_small_graphs(begin, end, starts, pointer, neighbor, probability),
+            len(starts) - 1,
+            smallest,
+        )
+    return torch.from_numpy(probability).to(graph.edge_index.device)
 
 
 def check_steps(steps: int) -> int:
-    """Refuse walks without a step."""
+    """``steps``, if there are any; raises otherwise."""
     if steps < 1:
-        raise ValueError(f"steps: expected 1 or more, got {steps}; ask for {STEPS}, for example")
+        raise ValueError(f"steps: expected 1 or more, got {steps}; try {STEPS}")
     return steps
 
 
 def _starts(graph: Graph) -> NDArray[np.int64] | None:
-    """The first node of each graph and the end, if all are small, lie one behind the other and are not joined."""
+    """The first node of each graph and the end, if all graphs are small, contiguous and disjoint; else ``None``."""
     size = torch.tensor([graph.num_nodes])
     if graph.batch is not None:
         batch = graph.batch.cpu()

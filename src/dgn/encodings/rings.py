@@ -1,4 +1,4 @@
-"""How many rings of each size go through a node and through an edge."""
+"""Counts of the rings of each size through each node and each edge."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from dgn.graph import as_graph
 from dgn.graph.checks import check_package
 
 SIZES = range(3, 9)
-LIMIT = 1_000_000  # edges that may be looked at from one node
+LIMIT = 1_000_000  # edges visited from one node, at most
 
 
 class Rings(NamedTuple):
-    """Numbers of rings, one column for each size.
+    """Ring counts, one column for each size.
 
     Shapes:
         ``nodes`` [N, S] and ``edges`` [E, S], int32.
@@ -33,21 +33,20 @@ def ring_counts(
     induced: bool = True,
     limit: int = LIMIT,
 ) -> Rings:
-    """The number of rings of each size that go through each node and through each edge.
+    """The counts of rings of each size through each node and each edge.
 
     A ring is a cycle that visits no node twice and, with ``induced``, has no chord: the only edges between its nodes
-    are its own. A chord cuts a cycle into two shorter ones that say the same, so that chordless cycles are what a
-    chemist calls a ring: naphthalene has two rings of 6, and no ring of 10. Without ``induced`` its outline is counted
-    too, and so are all simple cycles.
+    are its own. Chordless cycles are the rings of chemistry: naphthalene has two rings of 6, and no ring of 10. Without
+    ``induced`` all simple cycles are counted, among them its outline.
 
     Directions, self-loops and parallel edges do not matter: cycles are those of the undirected simple graph, and every
-    copy of an edge, in either direction, has the number of its undirected edge; a self-loop has 0.
+    copy of an edge, in either direction, has the count of its undirected edge; a self-loop has 0.
 
-    Laws: relabelling reorders; graphs side by side give what each gives alone. The numbers of a size sum up to size
-    times the number of such rings, over nodes and over undirected edges alike.
+    Laws: relabelling reorders; the result for a graph in a batch is that for the graph alone. The counts of a size sum
+    to size times the number of such rings, over nodes and over undirected edges alike.
 
-    The number of paths grows like degree to the power of size. Where more than ``limit`` edges have to be looked at
-    from a single node, dense graphs are refused; molecules need a few hundred. Needs Numba.
+    The number of paths grows like degree to the power of size. A graph in which more than ``limit`` edges
+    would be visited from a single node is refused; molecules need a few hundred. Needs Numba.
 
     Shapes:
         ``edge_index`` [2, E], a ``Graph``, a PyG ``Data`` or ``PackedGraphs``; returns ``nodes`` [N, S] and ``edges``
@@ -67,11 +66,11 @@ def ring_counts(
     simple = simple_graph(graph.edge_index.cpu().numpy(), graph.num_nodes)
     pointer, neighbor, link = _neighbors(simple, graph.num_nodes)
     nodes = np.zeros((graph.num_nodes, len(sizes)), dtype=np.int32)
-    edges = np.zeros((len(simple.low) + 1, len(sizes)), dtype=np.int32)  # the last one: of self-loops
-    stuck = count_rings(pointer, neighbor, link, column, induced, limit, nodes, edges)
-    if stuck >= 0:
+    edges = np.zeros((len(simple.low) + 1, len(sizes)), dtype=np.int32)  # the last row is that of self-loops
+    over_limit = count_rings(pointer, neighbor, link, column, induced, limit, nodes, edges)
+    if over_limit >= 0:
         raise ValueError(
-            f"ring_counts: expected at most {limit} edges to look at from a node, got more from node {stuck}; the "
+            f"ring_counts: expected at most {limit} edges to visit from a node, got more from node {over_limit}; the "
             f"graph is too dense for cycles of {max(sizes)} nodes: leave out large sizes, or raise limit"
         )
     device = graph.edge_index.device
@@ -79,25 +78,27 @@ def ring_counts(
 
 
 def check_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
-    """Different sizes of at least 3."""
-    given = tuple(sizes)
-    if not given or len(set(given)) < len(given) or min(given) < 3:
-        raise ValueError(f"sizes: expected different numbers from 3, got {list(given)}; for example [3, 4, 5, 6, 7, 8]")
-    return given
+    """``sizes`` as a tuple; raises unless they are distinct and at least 3."""
+    checked = tuple(sizes)
+    if not checked or len(set(checked)) < len(checked) or min(checked) < 3:
+        raise ValueError(
+            f"sizes: expected different numbers from 3, got {list(checked)}; for example [3, 4, 5, 6, 7, 8]"
+        )
+    return checked
 
 
 def columns_of(sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """The column of each size, -1 for those that nobody asked for."""
+    """The column of each size, -1 for sizes without one."""
     column = np.full(max(sizes) + 1, -1, dtype=np.int64)
     column[list(sizes)] = np.arange(len(sizes))
     return column
 
 
 class SimpleGraph(NamedTuple):
-    """Undirected edges, each once, sorted by their ``low`` and then their ``high`` end, and where to find them.
+    """Undirected edges, each once, sorted by their ``low`` and then their ``high`` end.
 
     Shapes:
-        ``low`` and ``high`` [U]; ``links`` [E], the undirected edge of each given one, U for a self-loop.
+        ``low`` and ``high`` [U]; ``links`` [E], the undirected edge of each directed one, U for a self-loop.
     """
 
     low: NDArray[Any]
@@ -106,7 +107,7 @@ class SimpleGraph(NamedTuple):
 
 
 def simple_graph(edge_index: NDArray[Any], num_nodes: int) -> SimpleGraph:
-    """Without directions, copies of edges and self-loops.
+    """The undirected simple graph: without directions, parallel edges and self-loops.
 
     Shapes:
         ``edge_index`` [2, E].
@@ -116,14 +117,14 @@ def simple_graph(edge_index: NDArray[Any], num_nodes: int) -> SimpleGraph:
     """
     low, high = edge_index.min(axis=0), edge_index.max(axis=0)
     proper = low < high
-    keys, number = np.unique(low[proper] * num_nodes + high[proper], return_inverse=True)
+    keys, index = np.unique(low[proper] * num_nodes + high[proper], return_inverse=True)
     links = np.full(len(low), len(keys))
-    links[proper] = number
+    links[proper] = index
     return SimpleGraph(keys // max(num_nodes, 1), keys % max(num_nodes, 1), links)
 
 
 def _neighbors(simple: SimpleGraph, num_nodes: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Neighbours of each node, one node behind the other, and the undirected edges that lead to them."""
+    """Adjacency lists in CSR form: pointer, neighbours, and the undirected edges that lead to them."""
     low, high = simple.low, simple.high
     ends = np.concatenate([low, high])
     order = np.argsort(ends, kind="stable")

@@ -1,4 +1,4 @@
-"""What a network must know of the structural numbers of its graphs."""
+"""Structural encodings of a dataset: their layout, scale and edge types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from torch import Tensor
 
 from dgn.encodings.edge_types import EdgeTypes
 
-LEAST_DEVIATION = 0.05  # numbers that vary less are not blown up, unless all vary less
-ROUNDING = 1e-3  # nor is what hardly varies at all
+LEAST_DEVIATION = 0.05  # features that vary less are not scaled up, unless all vary less
+ROUNDING = 1e-3  # lower bound of the deviation in any case
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    r"""Which structural numbers nodes and edges have, and how they are brought to one scale.
+    r"""The structural encodings of nodes and edges, and their standardisation.
 
     Nodes have ``random_walk`` return probabilities, then the counts of ``rings`` of each size. A network reads
-    :math:`s_c v_{ic} + o_c`: return probabilities are centred and divided by their deviation over the training nodes,
-    or by 0.05 if that is more; where all vary less, as in dense graphs, by the largest deviation. Counts of rings stay
-    as they are. Edges are of few ``kinds``; ``None`` where they have other features.
+    :math:`s_c v_{ic} + o_c`: return probabilities are centred and divided by their standard deviation over the training
+    nodes, or by 0.05 if that is larger; where all vary less, as in dense graphs, by the largest deviation. Ring counts
+    are not scaled. ``edge_types`` is ``None`` where edges have continuous features.
 
     Shapes:
         ``scale`` and ``offset`` [random_walk + len(rings)].
 
-    >>> found = Structure.find(torch.tensor([[0.5, 0.0], [0.7, 2.0]]), random_walk=1, rings=(6,))
-    >>> (torch.tensor([[0.7, 2.0]]) * found.scale + found.offset).tolist()
+    >>> structure = Structure.find(torch.tensor([[0.5, 0.0], [0.7, 2.0]]), random_walk=1, rings=(6,))
+    >>> (torch.tensor([[0.7, 2.0]]) * structure.scale + structure.offset).tolist()
     [[1.0, 2.0]]
     """
 
@@ -33,13 +33,13 @@ class Structure:
     rings: tuple[int, ...]
     scale: Tensor
     offset: Tensor
-    kinds: EdgeTypes | None = None
+    edge_types: EdgeTypes | None = None
 
     @classmethod
     def find(
-        cls, values: Tensor, random_walk: int, rings: Sequence[int] = (), kinds: EdgeTypes | None = None
+        cls, values: Tensor, random_walk: int, rings: Sequence[int] = (), edge_types: EdgeTypes | None = None
     ) -> "Structure":
-        """From the numbers of the training nodes, [N, random_walk + len(rings)]."""
+        """The structure of a dataset, from the encodings of its training nodes, [N, random_walk + len(rings)]."""
         scale = values.new_ones(values.size(1), dtype=torch.float64)
         offset = torch.zeros_like(scale)
         if random_walk and len(values):
@@ -47,16 +47,16 @@ class Structure:
             least = deviation.max().clamp(ROUNDING, LEAST_DEVIATION)
             scale[:random_walk] = 1 / deviation.maximum(least)
             offset[:random_walk] = -mean * scale[:random_walk]
-        return cls(random_walk, tuple(rings), scale.float(), offset.float(), kinds)
+        return cls(random_walk, tuple(rings), scale.float(), offset.float(), edge_types)
 
     @classmethod
     def blank(cls, random_walk: int, rings: Sequence[int], edge_sizes: Sequence[int] | None) -> "Structure":
-        """Of graphs that nobody has seen yet: as large as any, without scale and with one kind of edges.
+        """A placeholder of the same shapes before the dataset is loaded, with scale 1 and one edge type.
 
-        ``edge_sizes`` are the numbers of categories of edges, or ``None`` where their features are numbers.
+        ``edge_sizes`` are the numbers of edge categories, or ``None`` where edge features are continuous.
         """
         width = random_walk + len(rings)
-        kinds = None
+        edge_types = None
         if rings and edge_sizes is not None:
-            kinds = EdgeTypes(torch.zeros(1, len(edge_sizes) + len(rings), dtype=torch.long), tuple(edge_sizes))
-        return cls(random_walk, tuple(rings), torch.ones(width), torch.zeros(width), kinds)
+            edge_types = EdgeTypes(torch.zeros(1, len(edge_sizes) + len(rings), dtype=torch.long), tuple(edge_sizes))
+        return cls(random_walk, tuple(rings), torch.ones(width), torch.zeros(width), edge_types)

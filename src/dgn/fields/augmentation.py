@@ -1,4 +1,4 @@
-"""Augmentation: the kernel is reflected, rotated or distorted instead of the image (section 2.10)."""
+"""Augmentation of fields: reflection, rotation and distortion (section 2.10)."""
 
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ def rotate(
     num_nodes: int | None = None,
     collinear: Literal["raise", "keep"] = "raise",
 ) -> tuple[Tensor, Tensor]:
-    r"""Rotate two fields in their common plane at every node (definition 5).
+    r"""Two fields, rotated in their common plane at every node (definition 5).
 
     .. math::
         \hat F_1^\theta = \cos\theta \, \hat F_1 + \sin\theta \, \hat F_2^\perp, \qquad
@@ -70,18 +70,18 @@ def rotate(
     length_1, length_2 = row_norm(unit_1, graph), row_norm(unit_2, graph)
     plane = (length_1 > 0) & (sine > torch.finfo(sine.dtype).eps ** 0.5)
     if collinear == "raise":
-        _refuse(~plane & ((length_1 > 0) | (length_2 > 0)))
+        _refuse_collinear(~plane & ((length_1 > 0) | (length_2 > 0)))
     alpha = torch.atan2(sine, cosine)
     perpendicular = divide(rest, sine[graph.target])
 
-    def turned(unit: Tensor, turn: Tensor) -> Tensor:
+    def rotate_by(unit: Tensor, turn: Tensor) -> Tensor:
         cos, sin = (value.expand_as(alpha)[graph.target] for value in (turn.cos(), turn.sin()))
         rotated = cos * unit_1 + sin * perpendicular
-        # Rows are of unit length: what is left of a component that should vanish is rounding.
+        # Rows have unit length: components of the size of rounding should be 0.
         rotated = torch.where(rotated.detach().abs() > 4 * torch.finfo(rotated.dtype).eps, rotated, 0.0)
         return torch.where(plane[graph.target], rotated, unit)
 
-    return turned(unit_1, theta), turned(unit_2, theta + alpha)
+    return rotate_by(unit_1, theta), rotate_by(unit_2, theta + alpha)
 
 
 def distort(
@@ -92,11 +92,11 @@ def distort(
     generator: torch.Generator | None,
     batch: Tensor | None = None,
 ) -> Tensor:
-    r"""Add antisymmetric noise on the edges (definition 6): :math:`F' = F + R \circ A`, :math:`R_{ij} = -R_{ji}`.
+    r"""The field with antisymmetric noise (definition 6): :math:`F' = F + R \circ A`, :math:`R_{ij} = -R_{ji}`.
 
     Noise is uniform in :math:`(-x m, x m)`, with x the ``strength`` and m the mean absolute value of the field in its
     graph. Both directions of an edge, and parallel edges, share one draw; a self-loop gets none. The draw does not
-    depend on the order of the edges. Without a ``generator`` it comes from PyTorch's own.
+    depend on the order of the edges. Without a ``generator`` it comes from PyTorch's global one.
 
     Laws: strength 0 gives F; an antisymmetric field stays antisymmetric.
 
@@ -113,8 +113,8 @@ def distort(
     _check_strength(strength)
     source, target = graph.edge_index
     pair = torch.minimum(source, target) * graph.num_nodes + torch.maximum(source, target)
-    pairs, which = torch.unique(pair, return_inverse=True)
-    noise: Tensor = _uniform(len(pairs), field, generator)[which]
+    pairs, index = torch.unique(pair, return_inverse=True)
+    noise: Tensor = _uniform(len(pairs), field, generator)[index]
     owner = torch.zeros_like(target) if graph.batch is None else graph.batch[target]
     scale = strength * _mean_size(field, owner, graph.num_graphs)
     side = (source - target).sign().to(field).view(-1, *[1] * (field.dim() - 1))
@@ -124,7 +124,7 @@ def distort(
 def distort_potential(
     potential: Tensor, strength: float, *, generator: torch.Generator, batch: Tensor | None = None
 ) -> Tensor:
-    r"""Add noise to the potential itself, as in the experiments of the augmentation figure.
+    r"""The potential with noise on the nodes, as in the experiments of the augmentation figure.
 
     Noise is uniform in :math:`(-x m, x m)`, with x the ``strength`` and m the mean absolute value of the potential in
     its graph. The gradient of the result is a distorted field that is still a gradient.
@@ -161,7 +161,7 @@ def _mean_size(values: Tensor, owner: Tensor, count: int) -> Tensor:
     return (total / rows.view(-1, *[1] * (values.dim() - 1)))[owner]
 
 
-def _refuse(collinear: Tensor) -> None:
+def _refuse_collinear(collinear: Tensor) -> None:
     collinear = collinear.any(dim=1) if collinear.dim() == 2 else collinear
     if bool(collinear.any()):
         raise ValueError(

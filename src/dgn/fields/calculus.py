@@ -99,7 +99,7 @@ def row_norm(field: Tensor, edge_index: Any, num_nodes: int | None = None, p: in
 
 
 def directional_derivative(x: Tensor, field: Tensor, edge_index: Any) -> Tensor:
-    r"""The derivative of a signal along a field, taken as given (eq. 4).
+    r"""The derivative of a signal along a field, without normalisation (eq. 4).
 
     .. math:: D_F x(i) = \langle \nabla x, F \rangle_i = \sum_j (x_j - x_i) F_{ij}
 
@@ -122,12 +122,12 @@ def directional_derivative(x: Tensor, field: Tensor, edge_index: Any) -> Tensor:
 
 
 def scale_rows(values: Tensor, weight: Tensor) -> Tensor:
-    """Multiply each row of ``values [R, ...]`` by its number in ``weight [R]``."""
+    """``values [R, ...]`` with each row multiplied by its entry of ``weight [R]``."""
     return values * weight.view(-1, *[1] * (values.dim() - 1))
 
 
 def stack_columns(columns: list[Tensor], like: Tensor) -> Tensor:
-    """Stack K signals shaped ``like`` [N, ...] into [N, K, ...], also for K = 0."""
+    """K signals shaped ``like`` [N, ...], stacked to [N, K, ...], also for K = 0."""
     return torch.stack(columns, dim=1) if columns else like.new_zeros(len(like), 0, *like.shape[1:])
 
 

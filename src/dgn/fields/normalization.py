@@ -20,16 +20,16 @@ def normalize(
     scope: Literal["node", "graph"] = "node",
     batch: Tensor | None = None,
 ) -> Tensor:
-    r"""Divide a field by its norm: at each node (:math:`\hat F`, eq. 6) or over the whole graph (appendix A.2).
+    r"""The field divided by its norm: at each node (:math:`\hat F`, eq. 6) or over the whole graph (appendix A.2).
 
     .. math::
         \hat F_{i,:} = \frac{F_{i,:}}{\|F_{i,:}\|_{L^p}} \;(\text{"node"}), \qquad
         \hat F = \frac{F}{(\sum_{ij} |F_{ij}|^p)^{1/p}} \;(\text{"graph"})
 
-    The paper's eps keeps rounding noise from being blown up to a direction. Here components no larger than 1e-8
+    The paper's eps keeps rounding noise from becoming a direction. Here components no larger than 1e-8
     times the largest of the same direction in the same graph count as 0 (:func:`significant`): rows then have norm 1
     or 0 exactly, and the scale of the field does not matter. Eigenvectors have unit length on each connected
-    component, so that small ones beside a giant one can take its field for noise: for ``"node"``, pass
+    component, so that beside small components the field of a giant one may count as noise: for ``"node"``, pass
     ``batch=directions.component``.
 
     Laws: rows have norm 1 or 0; positive multiples of F give the same; idempotent; -F gives the negative.
@@ -50,7 +50,7 @@ def normalize(
         return unit_rows(field, graph, p)
     if graph.batch is None:
         raise ValueError(
-            "batch: expected the graph number of each node for scope='graph', got None; pass batch=data.batch, or "
+            "batch: expected the graph index of each node for scope='graph', got None; pass batch=data.batch, or "
             "zeros for a single graph"
         )
     scaled = _scaled(field, graph)
@@ -60,13 +60,13 @@ def normalize(
 
 
 def unit_rows(field: Tensor, graph: Graph, p: int = 1) -> Tensor:
-    """``normalize`` at each node, for input that was checked before."""
+    """``normalize`` at each node, for checked input."""
     scaled = _scaled(field, graph)
     return divide(scaled, power_norm(graph.sum_to_target(magnitude(scaled, p)), p)[graph.target])
 
 
 def significant(field: Tensor, graph: Graph) -> Tensor:
-    """Set to 0 what is rounding noise: up to 1e-8 of the largest component of the same direction in the graph."""
+    """The field without noise: components up to 1e-8 of the largest one of their direction in the graph become 0."""
     return _without_noise(field, graph.max_over_graph(field.detach().abs()))
 
 
@@ -82,6 +82,6 @@ def _without_noise(field: Tensor, largest: Tensor) -> Tensor:
 
 
 def divide(field: Tensor, norm: Tensor) -> Tensor:
-    """Divide by a norm, with 0 / 0 = 0 and a gradient of 0 there; NaN goes on, so that it is seen."""
-    nothing = norm == 0
-    return torch.where(nothing, 0.0, field / torch.where(nothing, 1.0, norm))
+    """The field divided by a norm, with 0 / 0 = 0 and a gradient of 0 there; NaN propagates."""
+    zero = norm == 0
+    return torch.where(zero, 0.0, field / torch.where(zero, 1.0, norm))

@@ -1,4 +1,4 @@
-"""Shaping a field: one side of it, a decision at each node, or an even slope (appendix A.4, A.5 and A.8)."""
+"""Forward and backward parts, hardening and arcsine of a field (appendix A.4, A.5 and A.8)."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def harden(
     split: bool = False,
     batch: Tensor | None = None,
 ) -> Tensor:
-    r"""Let the field decide at each node on one neighbour (appendix A.4).
+    r"""The field reduced to the argmax or softmax of each row (appendix A.4).
 
     .. math::
         (F_{hard})_{i,:} = \mathrm{sign}(F_{i,:}) \, \mathrm{argmax}(|F_{i,:}|), \qquad
@@ -49,8 +49,8 @@ def harden(
 
     ``temperature=None`` is the argmax, the limit of large T: components equal to the largest (to rounding) share its
     weight, so that the result does not depend on the order of the edges. With ``split`` the positive and the negative
-    part decide separately, each over its own neighbours. T multiplies the field as given: normalise it first if T
-    should mean the same everywhere.
+    part are hardened separately, each over its own neighbours. T multiplies the field without normalisation:
+    normalise it first if T should be comparable between graphs.
 
     Laws: ``harden(-F) == -harden(F)``; absolute values sum to 1 (with ``split``: each side sums to 1) where the field
     is not 0, except that the softmax also gives weight to neighbours with component 0, where the sign removes it.
@@ -72,18 +72,18 @@ def harden(
 
 
 def hardened(field: Tensor, graph: Graph, temperature: float | None, split: bool = False) -> Tensor:
-    """``harden`` for input that was checked before."""
+    """``harden`` for checked input."""
     clean = significant(field, graph)
     if not split:
-        weight = _decide(clean.abs(), torch.ones_like(clean), graph, temperature)
+        weight = _select(clean.abs(), torch.ones_like(clean), graph, temperature)
         return weight * (clean > 0) - weight * (clean < 0)
     parts = forward_field(clean), -backward_field(clean)
-    decided = [_decide(part, (part > 0).to(part), graph, temperature) for part in parts]
-    return decided[0] - decided[1]
+    forward, backward = (_select(part, (part > 0).to(part), graph, temperature) for part in parts)
+    return forward - backward
 
 
 def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
-    r"""Turn waves into triangles, so that the slope is even (appendix A.8): :math:`\arcsin(\phi / \max|\phi|)`.
+    r"""The arcsine of a potential: triangles instead of waves (appendix A.8): :math:`\arcsin(\phi / \max|\phi|)`.
 
     The maximum is taken over each component (``Directions.component``; ``None`` is one component). The gradient of
     the result is the paper's :math:`F_{asin}`.
@@ -106,16 +106,16 @@ def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
     count = int(component.max()) + 1 if component.numel() else 0
     ratio = divide(potential, largest_by(potential.abs(), component, count)[component])
     inner = ratio.abs() < 1
-    # The slope at the extremes is infinite: they are set apart, so that gradients stay finite.
+    # The slope at the extremes is infinite: they are handled separately, so that gradients stay finite.
     return torch.where(inner, torch.where(inner, ratio, 0.0).arcsin(), ratio.sign() * (torch.pi / 2))
 
 
-def _decide(size: Tensor, among: Tensor, graph: Graph, temperature: float | None) -> Tensor:
-    """The argmax or softmax of ``size >= 0`` over each row, among the edges where ``among`` is 1."""
+def _select(size: Tensor, candidate: Tensor, graph: Graph, temperature: float | None) -> Tensor:
+    """The argmax or softmax of ``size >= 0`` over each row, among the edges where ``candidate`` is 1."""
     largest = graph.max_to_target(size)[graph.target]
     if temperature is None:
         tolerance = max(1e-8, 4 * torch.finfo(size.dtype).eps)
-        chosen = among * (size >= largest * (1 - tolerance))
+        weight = candidate * (size >= largest * (1 - tolerance))
     else:
-        chosen = among * torch.exp(temperature * (size - largest))
-    return divide(chosen, graph.sum_to_target(chosen)[graph.target])
+        weight = candidate * torch.exp(temperature * (size - largest))
+    return divide(weight, graph.sum_to_target(weight)[graph.target])

@@ -1,4 +1,4 @@
-"""Input checks: every error names the subject, what was expected, what came and the remedy."""
+"""Input checks: every error names the subject, the expected and the actual value, and the remedy."""
 
 import sys
 from difflib import get_close_matches
@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor, int]:
-    """Return ``edge_index`` as int64 ``[2, E]`` and the number of nodes, or say what is wrong."""
+    """``edge_index`` as int64 ``[2, E]`` and the number of nodes; raises if they are invalid."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(
-            "edge_index: expected a tensor [2, E] of node numbers, or a PyG Data of one kind of nodes that has one, "
+            "edge_index: expected a tensor [2, E] of node indices, or a homogeneous PyG Data that has one, "
             f"got {type(edge_index).__name__}; build it with torch.tensor([[sources], [targets]])"
         )
     if edge_index.layout != torch.strided:
@@ -30,7 +30,7 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
         raise TypeError(f"edge_index: expected integers, got {edge_index.dtype}; convert it with edge_index.long()")
     edge_index = edge_index.long()
     if torch.compiler.is_compiling() and num_nodes is not None:
-        return edge_index, num_nodes  # values cannot be looked at while tracing
+        return edge_index, num_nodes  # values are not available while tracing
     low, high = (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else (0, -1)
     if num_nodes is None:
         num_nodes = high + 1
@@ -40,27 +40,27 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
         bad = int(((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0).nonzero()[0])
         raise ValueError(
             f"edge_index: expected nodes from 0 to below num_nodes={num_nodes}, got edge {bad} = "
-            f"({int(edge_index[0, bad])}, {int(edge_index[1, bad])}); remove the edge, or say how many nodes there are "
-            "(num_nodes=, and as many rows of features)"
+            f"({int(edge_index[0, bad])}, {int(edge_index[1, bad])}); remove the edge, or pass num_nodes= "
+            "and as many rows of features"
         )
     return edge_index, num_nodes
 
 
-def check_num_nodes(kind: str, own: int | None, given: int | None, remedy: str) -> None:
-    """A graph of some kind knows its number of nodes: another one is a mistake."""
-    if given not in (None, own):
-        raise ValueError(f"num_nodes: expected {own}, as the {kind} has, got {given}; {remedy}")
+def check_num_nodes(source: str, expected: int | None, num_nodes: int | None, remedy: str) -> None:
+    """Refuse a ``num_nodes`` that contradicts the number of nodes of ``source``."""
+    if num_nodes not in (None, expected):
+        raise ValueError(f"num_nodes: expected {expected}, as the {source} has, got {num_nodes}; {remedy}")
 
 
 def check_table_rows(subject: str, row: Tensor, rows: int) -> None:
-    """Numbers of rows are those of a table; looked at on the CPU only: a GPU would have to wait for all work before."""
+    """Refuse row indices outside a table; on the CPU only, as a GPU would have to synchronise."""
     if row.device.type != "cpu" or torch.compiler.is_compiling() or not row.numel():
         return
     low, high = (int(end) for end in row.aminmax())
     if low < 0 or high >= rows:
         raise ValueError(
             f"{subject}: expected rows of the table, 0 to {rows - 1}, got {low} to {high}; give the table a row for "
-            "each kind of edge"
+            "each edge type"
         )
 
 
@@ -76,17 +76,17 @@ EXTRAS = {
 
 
 def check_package(subject: str, package: str) -> None:
-    """Refuse to go on without an optional package, and name the extra that brings it."""
-    if sys.modules.get(package) is not None:  # asked again for every molecule
+    """Raise if an optional package is missing, and name the extra that installs it."""
+    if sys.modules.get(package) is not None:  # called for every molecule
         return
     try:
         import_module(package)
-    except ImportError as problem:
-        raise _missing(subject, package) from problem
+    except ImportError as error:
+        raise _missing(subject, package) from error
 
 
 def check_extra(subject: str, extra: str) -> None:
-    """Refuse to go on unless all packages of an extra are installed; none of them is imported."""
+    """Raise unless all packages of an extra are installed; none of them is imported."""
     for package in EXTRAS[extra]:
         if sys.modules.get(package) is None and find_spec(package) is None:
             raise _missing(subject, package)
@@ -125,7 +125,7 @@ def check_rows(name: str, values: Tensor, rows: int, meaning: str) -> None:
 
 
 def check_weight(weight: Tensor, num_edges: int) -> None:
-    """Edge weights are finite, one per edge and not negative."""
+    """Require finite edge weights, one per edge and not negative."""
     check_rows("edge_weight", weight, num_edges, "edge")
     if weight.dim() != 1:
         raise ValueError(f"edge_weight: expected shape [{num_edges}], got {list(weight.shape)}; squeeze it")
@@ -138,7 +138,7 @@ def check_weight(weight: Tensor, num_edges: int) -> None:
 
 
 def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
-    """Refuse an unknown option and name the nearest known one."""
+    """Refuse an unknown option and name the nearest valid one."""
     if value in options:
         return
     by_text = {str(option).lower(): option for option in options}

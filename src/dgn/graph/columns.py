@@ -1,10 +1,10 @@
-"""Values of nodes and edges as matrices."""
+"""Node and edge features as matrices."""
 
 from torch import Tensor
 
 
 def as_columns(values: Tensor) -> Tensor:
-    """One number or several for each row, as a matrix: ``[R] or [R, ...] -> [R, C]``, also where there is no row.
+    """Features as a matrix: ``[R] or [R, ...] -> [R, C]``, also for R = 0.
 
     >>> import torch
     >>> as_columns(torch.zeros(3)).shape, as_columns(torch.zeros(0, 2, 2)).shape

@@ -1,4 +1,4 @@
-"""Connected components: eigenvectors are taken of each one separately."""
+"""Connected components of a graph; eigenvectors are computed for each one separately."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 
 def components(adjacency: csr_array) -> NDArray[np.int64]:
-    """Number the connected component of each node; components are numbered by their first node. [N]
+    """The connected component of each node; components are numbered by their first node. [N]
 
     Directions of edges do not matter; every stored entry is an edge.
 
@@ -24,10 +24,10 @@ def components(adjacency: csr_array) -> NDArray[np.int64]:
 
 
 class Members(NamedTuple):
-    """Who belongs to which component.
+    """Nodes grouped by component.
 
     The nodes of component c are ``nodes[start[c] : start[c] + size[c]]``, in their order in the graph; ``place`` [N]
-    numbers each node within its component.
+    is the index of each node within its component.
     """
 
     size: NDArray[np.int64]
@@ -37,7 +37,7 @@ class Members(NamedTuple):
 
 
 def members(component: NDArray[np.int64]) -> Members:
-    """Group nodes by component.
+    """The nodes of each component.
 
     >>> members(np.array([0, 1, 0])).nodes.tolist(), members(np.array([0, 1, 0])).place.tolist()
     ([0, 2, 1], [0, 0, 1])

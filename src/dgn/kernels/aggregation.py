@@ -1,4 +1,4 @@
-"""What a kernel is given: plain tensors and numbers, no names and no graph."""
+"""Arguments and saved tensors of the aggregation kernels: plain tensors and integers, no names and no graph."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Code(IntEnum):
-    """What one output of a kernel is. A directional sum is followed by the column of its weights."""
+    """The type of one output of a kernel; a directional sum also has the column of its weights."""
 
     SUM = 0
     MEAN = 1
@@ -24,11 +24,11 @@ SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its g
 
 
 class KernelArgs(NamedTuple):
-    """One aggregation as kernels see it; parts as in ``Messages``, edges in the order sorted by target.
+    """The arguments of one aggregation; parts as in ``Messages``, edges sorted by target.
 
     ``target_to_source`` is the position of each edge of that order in the order sorted by source, whose edges of node
-    j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``number`` [E, R], on the GPU, stands in the
-    place of ``row``: the part of an edge is the sum of all R rows of the table times its numbers.
+    j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``number`` [E, R], GPU only, are edge features in place of
+    ``row``: the part of an edge is the product of its features with the table.
     """
 
     source: Tensor | None
@@ -68,9 +68,9 @@ class KernelArgs(NamedTuple):
         return self.order if self.row is None else self.row
 
     def empty_outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Space for the outputs and for what the way back needs: places of extremes, signs, averages.
+        """Uninitialised outputs, and the tensors of the backward pass: indices of extremes, signs, averages.
 
-        Averages are relative to the first message of a node, so that a common offset costs no digits.
+        Averages are relative to the first message of a node, against cancellation of a common offset.
         """
         like, n, c = self.example, self.num_nodes, self.example.size(1)
         keep_max, keep_min = (self.save and self.needs(code) for code in (Code.MAX, Code.MIN))
@@ -89,13 +89,13 @@ class KernelArgs(NamedTuple):
         )
 
     def empty_gradients(self, cleared: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Space for the gradients of messages, of the source, of the target and of what stands for the node.
+        """Uninitialised gradients of messages, source, target and node.
 
-        ``cleared``: that of messages is 0 where it must be.
+        ``cleared``: gradients of messages start at 0 where kernels may leave some of them out.
         """
         like, c = self.example, self.example.size(1)
         sources = 0 if self.source is None else self.source.size(0)
-        # Kernels leave out padding, edges that no node receives; the gradient of a table reads them all.
+        # Kernels leave out padding, edges without a target; the gradient of a table reads all edges.
         edges = like.new_empty if self.table is None or not cleared else like.new_zeros
         return (
             edges(self.neighbor.size(0), c),
@@ -106,7 +106,7 @@ class KernelArgs(NamedTuple):
 
 
 class SavedTensors(NamedTuple):
-    """What the forward pass leaves for the way back."""
+    """Outputs of the forward pass that the backward pass reads."""
 
     out: Tensor
     at_max: Tensor

@@ -180,5 +180,5 @@ def read_structural_inputs(data: Any, edge_encoder: nn.Module | None) -> tuple[T
     rings = getattr(data, "edge_rings", None)
     if isinstance(edge_encoder, EdgeTypeEncoder) and rings is not None:
         columns = [] if edge_attr is None else [as_columns(edge_attr).long()]
-        edge_attr = edge_encoder.edge_types.number(torch.cat([*columns, rings.long()], dim=1))
+        edge_attr = edge_encoder.edge_types.assign(torch.cat([*columns, rings.long()], dim=1))
     return structure, edge_attr

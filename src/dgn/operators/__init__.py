@@ -1,4 +1,4 @@
-"""Aggregation matrices as weights on edges and nodes, and walks composed of them."""
+"""Aggregation matrices as edge and self weights, and walks composed of them."""
 
 from dgn.operators.groups import group_derivative, group_smoothing
 from dgn.operators.operator import Operator

@@ -1,4 +1,4 @@
-"""Averages and derivatives along a group of directions, whatever basis of it was chosen."""
+"""Averages and derivatives along a group of directions, independent of its basis."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def group_derivative(
     width: float = WIDTH,
     batch: Tensor | None = None,
 ) -> Operator:
-    r"""The derivatives along all directions of a group, one column each; their norm is what counts.
+    r"""The derivatives along all directions of a group, one column each, of which the norm y is invariant.
 
     .. math::
         y_i = \kappa_g \Big\| \frac{\sum_j f_{ij} (x_j - x_i)}{\sum_j \|f_{ij}\|_2} \Big\|_2, \qquad
@@ -29,7 +29,7 @@ def group_derivative(
 
     :math:`F^l` is the gradient of eigenvector l, :math:`m_l` its membership in the group around ``direction`` g and
     :math:`\kappa_g` the strength of that group (:func:`dgn.spectral.grouping.group_around`). All directions of a row
-    are divided by one number: a norm of each by itself would depend on the basis.
+    are divided by one norm: a separate norm for each would depend on the basis.
 
     Laws, of the norm y over the columns:
         - it stays the same under every orthogonal change of basis inside an eigenspace, and of any sign;
@@ -45,7 +45,7 @@ def group_derivative(
 
     >>> import dgn
     >>> from dgn.testing import cycle
-    >>> ring, d = cycle(6)[0], dgn.directions(*cycle(6), k=2)  # one eigenvalue, twice
+    >>> ring, d = cycle(6)[0], dgn.directions(*cycle(6), k=2)  # a double eigenvalue
     >>> x = torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)
     >>> B = group_derivative(dgn.gradient(d.potential, ring), d.gap[d.component], ring)
     >>> B(x).norm(dim=1).round(decimals=3).tolist()
@@ -70,7 +70,7 @@ def group_smoothing(
 
     .. math:: y_i = \kappa_g \frac{\sum_j \|f_{ij}\|_2 \, x_j}{\sum_j \|f_{ij}\|_2}
 
-    Symbols, shapes and laws are those of :func:`group_derivative`, with B_av in the place of B_dx: weights are 0 or
+    Symbols, shapes and laws are those of :func:`group_derivative`, with B_av instead of B_dx: weights are 0 or
     more, and rows sum to :math:`\kappa_g`, or 0 where the field of the group is 0. One column.
 
     >>> import dgn
@@ -87,7 +87,7 @@ def group_smoothing(
 
 
 def group_field(field: Tensor, gap: Tensor, graph: Graph, direction: int, width: float = WIDTH) -> Tensor:
-    r"""The field of a group, :math:`\kappa_g f_{ij} / \sum_j \|f_{ij}\|_2`, for input that was checked before. [E, K]
+    r"""The field of a group, :math:`\kappa_g f_{ij} / \sum_j \|f_{ij}\|_2`, for checked input. [E, K]
 
     Vectors :math:`f_{ij}` no longer than 1e-8 of the longest in the same graph are rounding noise and count as 0; see
     :func:`dgn.normalize` for a giant component beside small ones.
@@ -99,12 +99,12 @@ def group_field(field: Tensor, gap: Tensor, graph: Graph, direction: int, width:
     length = torch.linalg.vector_norm(f, dim=1, keepdim=True)
     noise = length.detach() <= EPSILON * graph.max_over_graph(length.detach())
     f, length = torch.where(noise, 0.0, f), torch.where(noise, 0.0, length)
-    total = divide(group.strength[:, None][graph.target], graph.sum_to_target(length)[graph.target])
-    return f * total
+    factor = divide(group.strength[:, None][graph.target], graph.sum_to_target(length)[graph.target])
+    return f * factor
 
 
 def check_group(field: Tensor, gap: Tensor | None, graph: Graph) -> Tensor:
-    """The gaps, if they belong to the field."""
+    """The gaps, if their shape fits the field; raises otherwise."""
     check_rows("field", field, graph.num_edges, "edge")
     shape = None if gap is None else list(gap.shape)
     if gap is None or shape != [graph.num_nodes, field.size(-1)] or field.dim() != 2:

@@ -1,4 +1,4 @@
-"""A linear operator on node signals, as weights on edges and nodes."""
+"""A linear operator on node signals, as edge and self weights."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Operator:
 
     .. math:: y_i = \sum_j w_{ij} x_j + w_i x_i
 
-    Every aggregation matrix of the paper has this form. Call it on a signal, or take one matrix with :meth:`dense`.
+    Every aggregation matrix of the paper has this form. Call it on a signal, or get one matrix with :meth:`dense`.
 
     Shapes:
         ``edge_weight`` [E, K], ``self_weight`` [N, K].
@@ -50,5 +50,5 @@ class Operator:
             raise ValueError(f"k: expected a direction from 1 to {len(self)}, got {k}; direction 1 is column 0")
         n = self.graph.num_nodes
         matrix = torch.diag(self.self_weight[:, k - 1])
-        place = self.graph.target * n + self.graph.source
-        return matrix.view(-1).index_add(0, place, self.edge_weight[:, k - 1]).view(n, n)
+        entry = self.graph.target * n + self.graph.source
+        return matrix.view(-1).index_add(0, entry, self.edge_weight[:, k - 1]).view(n, n)

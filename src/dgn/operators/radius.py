@@ -18,7 +18,7 @@ Word = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """A family of walks; call it on a signal to take all of them.
+    """A family of walks, which maps a signal to its values along all of them.
 
     A walk is a word of steps: ``+2`` is a step forward along field 2, ``-1`` one backward along field 1. Steps are
     taken from left to right, so ``+1+1-2`` is the matrix product :math:`B^-(F_2) B^+(F_1) B^+(F_1)`.
@@ -36,7 +36,7 @@ class Walks:
         return len(self.words)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Take every walk: ``[N, C] -> [N, walks, C]``, or ``[N] -> [N, walks]``. Shared prefixes are walked once."""
+        """The signal along every walk: ``[N, C] -> [N, walks, C]``, or ``[N] -> [N, walks]``."""
         check_rows("x", x, self.steps.graph.num_nodes, "node")
         walked: dict[Word, Tensor] = {(): x}
         for word in self.words:
@@ -46,8 +46,8 @@ class Walks:
 
     def _step(self, step: int, x: Tensor) -> Tensor:
         column = 2 * (abs(step) - 1) + (step < 0)
-        one = slice(column, column + 1)
-        return Operator(self.steps.graph, self.steps.edge_weight[:, one], self.steps.self_weight[:, one])(x)[:, 0]
+        span = slice(column, column + 1)
+        return Operator(self.steps.graph, self.steps.edge_weight[:, span], self.steps.self_weight[:, span])(x)[:, 0]
 
 
 def walks(
@@ -62,13 +62,13 @@ def walks(
     r"""All walks of at most R steps along n fields: the terms of the radius-R kernel (appendix A.7).
 
     One step is :math:`B_{fb}^\pm(F)_{i,:} = |F^\pm_{i,:}| / \|F_{i,:}\|_{L^p}` with p = 1 or 2, or
-    :math:`|F^\pm|` of the field as given for ``p=None`` (on a grid with fields of :math:`\pm 1`, a shift by one node).
+    :math:`|F^\pm|` without normalisation for ``p=None`` (on a grid with fields of :math:`\pm 1`, a shift by one node).
 
-    With ``permutations`` every order of steps is a walk of its own, :math:`\sum_{r=0}^R (2n)^r` in number. Without,
+    With ``permutations`` every order of steps is a separate walk, :math:`\sum_{r=0}^R (2n)^r` in number. Without,
     steps along field 1 come first, then those along field 2, and so on:
     :math:`\sum_{r=0}^R \sum_{l=1}^{\min(n,r)} 2^r \binom{n}{l} \binom{r-1}{l-1}` walks. The first of these two counts
-    of the paper includes the walk of no steps and the second does not; ``identity`` follows them by default and can
-    be set to have it or not.
+    of the paper includes the walk of no steps and the second does not; ``identity`` overrides
+    this default.
 
     Laws: every walk is linear; on a lattice the walks span all convolution kernels of radius R (theorem 2.4).
 

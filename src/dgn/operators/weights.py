@@ -96,7 +96,7 @@ def derivative(
 def smoothing_weights(
     field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None
 ) -> tuple[Tensor, Tensor]:
-    """Edge and self weights of :func:`smoothing`, for input that was checked before. [E, K] and [N, K]"""
+    """Edge and self weights of :func:`smoothing`, for checked input. [E, K] and [N, K]"""
     if balance == "row" and padding is None:
         weight = unit_rows(field, graph).abs()
     else:
@@ -109,7 +109,7 @@ def smoothing_weights(
 def derivative_weights(
     field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None
 ) -> tuple[Tensor, Tensor]:
-    """Edge and self weights of :func:`derivative`, for input that was checked before. [E, K] and [N, K]"""
+    """Edge and self weights of :func:`derivative`, for checked input. [E, K] and [N, K]"""
     if balance == "row" and padding is None:
         weight = unit_rows(field, graph)
         return weight, -graph.sum_to_target(weight)
@@ -137,7 +137,7 @@ def _prepare(
     if scope == "graph" and (balance, padding) != ("row", None):
         raise ValueError(
             f"scope: expected 'node' with balance={balance!r} and padding={padding!r}, got 'graph'; balancing and "
-            "padding are about the two sides of one row, so leave both at their defaults or take scope='node'"
+            "padding act on the two sides of one row, so leave both at their defaults or take scope='node'"
         )
     graph = as_graph(edge_index, num_nodes, batch)
     check_rows("field", field, graph.num_edges, "edge")
@@ -145,7 +145,7 @@ def _prepare(
 
 
 def _sides(field: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-    """The forward and the (signed) backward part, each normalised by rows on its own."""
+    """The forward and the (signed) backward part, each normalised by rows separately."""
     clean = significant(field, graph)
     forward, backward = forward_field(clean), backward_field(clean)
     return (

@@ -1,4 +1,4 @@
-"""Repeated eigenvalues: how near the next one is, and other bases of the same eigenspace (sections 2.6 and B.4)."""
+"""Repeated eigenvalues: relative gaps, and random bases of eigenspaces (sections 2.6 and B.4)."""
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ def relative_gap(
     r"""The relative gap :math:`1 - \lambda_k / \lambda_{k+1}` to the next eigenvalue, in [0, 1].
 
     ``values [C, k + 1]`` ascend and end in NaN where the component has no more; the last vector of a component has
-    gap 1, a vector that does not exist NaN. ``sizes [C]`` are the numbers of nodes. Eigenvalues that differ by no more
+    gap 1, a vector that does not exist NaN. ``sizes [C]`` are the node counts. Eigenvalues that differ by no more
     than the ``rounding [C]`` of their component have gap 0.
 
     >>> relative_gap(np.array([[1.0, 3.0, np.nan]]), np.array([3])).round(3).tolist()
@@ -23,8 +23,8 @@ def relative_gap(
     gap = 1 - values[:, :-1] / values[:, 1:]
     if rounding is not None:
         gap[np.diff(values, axis=1) <= rounding[:, None]] = 0.0
-    number = np.arange(1, values.shape[1])
-    gap[number == sizes[:, None] - 1] = 1.0
+    index = np.arange(1, values.shape[1])
+    gap[index == sizes[:, None] - 1] = 1.0
     return np.maximum(gap, 0.0)  # keeps NaN
 
 
@@ -41,7 +41,7 @@ def repeated(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
 
 
 def eigenspaces(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
-    """Number the eigenspace of each vector of each component: equal numbers share an eigenvalue. ``[C, k]``
+    """The index of the eigenspace of each vector; vectors of equal index share an eigenvalue. ``[C, k]``
 
     >>> eigenspaces(torch.tensor([[0.5, 0.0, 0.3, 0.9]])).tolist()
     [[0, 1, 1, 2]]
@@ -54,16 +54,16 @@ def eigenspaces(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
 def random_rotations(gap: Tensor, generator: torch.Generator, tolerance: float = REPEATED) -> Tensor:
     """Random orthogonal matrices that mix only vectors of equal eigenvalue, ``[C, k] -> [C, k, k]`` float64.
 
-    Each block is uniform over the orthogonal group; a vector with an eigenvalue of its own keeps its place and sign.
+    Each block is uniform over the orthogonal group; a vector of a simple eigenvalue keeps its column and sign.
     """
     count, k = gap.shape
     space = eigenspaces(gap, tolerance)
-    together = space[:, :, None] == space[:, None, :]
+    same_space = space[:, :, None] == space[:, None, :]
     noise = torch.randn(count, k, k, generator=generator, dtype=torch.float64, device=gap.device)
-    alone = together.sum(dim=2) == 1
-    block = torch.where(together, noise, 0.0)
-    block = torch.where((together & alone[:, :, None]), 1.0, block)
+    simple = same_space.sum(dim=2) == 1
+    block = torch.where(same_space, noise, 0.0)
+    block = torch.where((same_space & simple[:, :, None]), 1.0, block)
     rotation, upper = torch.linalg.qr(block)
-    # The sign of the diagonal makes QR unique, which makes the distribution uniform.
+    # A positive diagonal makes QR unique and the distribution uniform.
     flip = torch.diagonal(upper, dim1=1, dim2=2) < 0
     return torch.where(flip[:, None, :], -rotation, rotation)

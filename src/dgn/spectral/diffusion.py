@@ -26,8 +26,8 @@ def heat_kernel(
 ) -> Tensor:
     r"""Transition probabilities of the continuous random walk: rows of :math:`q_t = e^{-t D^{-1} L}`.
 
-    Row r starts from node ``sources[r]`` (default: every node). Small graphs go through one eigendecomposition, large
-    ones through the action of the exponential on the wanted rows, so give ``sources`` there.
+    Row r starts from node ``sources[r]`` (default: every node). Small graphs are solved by one
+    eigendecomposition, large ones by the action of the exponential on the rows of ``sources``: pass few of them.
 
     Laws: entries are 0 or more, rows sum to 1, :math:`q_s q_t = q_{s+t}`, :math:`q_0` is the identity; a node without
     edges stays where it is.
@@ -39,13 +39,13 @@ def heat_kernel(
     [[0.5, 0.5], [0.5, 0.5]]
     """
     if not 0 <= time < float("inf"):
-        raise ValueError(f"time: expected a finite number of 0 or more, got {time}; heat does not flow backwards")
+        raise ValueError(f"time: expected a finite number of 0 or more, got {time}; use a time of 0 or more")
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     start = np.arange(graph.num_nodes) if sources is None else sources.cpu().numpy()
     if len(start) and not 0 <= start.min() <= start.max() < graph.num_nodes:
         raise ValueError(
-            f"sources: expected nodes 0 to {graph.num_nodes - 1}, got {start.min()} to {start.max()}; name nodes of "
-            "the graph"
+            f"sources: expected nodes 0 to {graph.num_nodes - 1}, got {start.min()} to {start.max()}; pass node "
+            "indices of the graph"
         )
     matrix = adjacency(graph, edge_weight)
     exponential = _by_eigenvectors if graph.num_nodes <= LARGEST_DENSE else _by_action
@@ -79,7 +79,7 @@ def diffusion_distance(
     kernel = heat_kernel(graph, time=time, sources=sources, edge_weight=edge_weight)
     if measure == "degree":
         degree = torch.from_numpy(np.asarray(adjacency(graph, edge_weight).sum(axis=1))).to(kernel)
-        # Heat never reaches a node without edges from elsewhere: its own measure is arbitrary, so take 1.
+        # No heat reaches an isolated node from elsewhere: its measure is arbitrary.
         kernel = kernel / torch.where(degree > 0, degree / degree[degree > 0].mean(), 1.0).sqrt()
     return torch.cdist(kernel, kernel, compute_mode="donot_use_mm_for_euclid_dist")
 
@@ -87,11 +87,11 @@ def diffusion_distance(
 def gradient_step(potential: Tensor, edge_index: Any) -> Tensor:
     r"""The node reached from each node by one step along the gradient of each potential.
 
-    From x the step leads to the neighbour z (with an edge z -> x) of largest :math:`\phi(z) - \phi(x)`, the one with
-    the lowest number among equals; a self-loop makes a node its own neighbour; a node without neighbours stays.
+    From x the step leads to the neighbour z (with an edge z -> x) of largest :math:`\phi(z) - \phi(x)`, the one of
+    lowest index among equals; a self-loop makes a node its own neighbour; a node without neighbours stays.
 
     Shapes:
-        ``potential`` [N, K] or [N]; returns node numbers of the same shape.
+        ``potential`` [N, K] or [N]; returns node indices of the same shape.
 
     >>> gradient_step(torch.tensor([0.0, 1.0, 3.0]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).tolist()
     [1, 2, 1]
@@ -104,15 +104,15 @@ def gradient_step(potential: Tensor, edge_index: Any) -> Tensor:
     highest = flat.new_full(flat.shape, -torch.inf).scatter_reduce(0, target, rise, reduce="amax")
     candidate = torch.where(rise == highest[graph.target], graph.source[:, None], graph.num_nodes)
     step = graph.source.new_full(flat.shape, graph.num_nodes).scatter_reduce(0, target, candidate, reduce="amin")
-    here = torch.arange(graph.num_nodes, device=step.device)[:, None]
-    return torch.where(step == graph.num_nodes, here, step).view(potential.shape)
+    nodes = torch.arange(graph.num_nodes, device=step.device)[:, None]
+    return torch.where(step == graph.num_nodes, nodes, step).view(potential.shape)
 
 
 def _by_eigenvectors(matrix: csr_array, time: float, start: NDArray[np.int64]) -> NDArray[np.float64]:
     values, vectors = np.linalg.eigh(normalized(matrix, "sym").toarray())
     root = np.sqrt(np.asarray(matrix.sum(axis=1)))
     root[root == 0] = 1.0
-    values[: components(matrix).max(initial=-1) + 1] = 0.0  # one per component; as rounding they would decay in the end
+    values[: components(matrix).max(initial=-1) + 1] = 0.0  # one per component; rounding must not let them decay
     # D^-1/2 e^(-t L_sym) D^1/2, with rounding below 0 removed: these are probabilities.
     decay = np.exp(-time * np.maximum(values, 0.0))
     return np.asarray(np.maximum((vectors[start] * decay) @ vectors.T / root[start, None] * root, 0.0))

@@ -56,11 +56,11 @@ def laplacian(
 
 
 def weighted_graph(edge_index: Any, num_nodes: int | None, edge_weight: Tensor | None) -> tuple[Graph, Tensor | None]:
-    """The checked graph and its weights: the given ones, else those of a PyG ``Data`` or of packed graphs."""
+    """The checked graph and its weights: ``edge_weight``, else those of a PyG ``Data`` or of packed graphs."""
     packed = getattr(edge_index, "edges", None)
     values = packed if isinstance(packed, Mapping) else {}
-    own = values.get("edge_weight", getattr(edge_index, "edge_weight", None))
-    weight = own if edge_weight is None else edge_weight
+    stored = values.get("edge_weight", getattr(edge_index, "edge_weight", None))
+    weight = stored if edge_weight is None else edge_weight
     graph = as_graph(edge_index, num_nodes)
     if weight is not None:
         check_weight(weight, graph.num_edges)
@@ -68,7 +68,7 @@ def weighted_graph(edge_index: Any, num_nodes: int | None, edge_weight: Tensor |
 
 
 def adjacency(graph: Graph, edge_weight: Tensor | None = None) -> csr_array:
-    r"""The symmetric adjacency matrix from which every Laplacian is made, float64, on the CPU.
+    r"""The symmetric adjacency matrix of all Laplacians, float64, on the CPU.
 
     :math:`A_{ij} = \max(W_{ij}, W_{ji})`, where :math:`W_{ij}` is the sum of the weights (1 if none are given) of all
     edges from j to i. So an undirected graph may list each edge in one direction or in both, parallel edges add up,
@@ -97,7 +97,7 @@ def normalized(matrix: csr_array, normalization: Normalization) -> csr_array:
 
 
 def check_request(k: int, normalization: Normalization) -> None:
-    """Refuse what cannot be asked of ``directions``."""
+    """Refuse invalid arguments of ``directions``."""
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k: expected the number of directions, 1 or more, got {k!r}; k=2 is a good start")
     check_option("normalization", normalization, NORMALIZATIONS)

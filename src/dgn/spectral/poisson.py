@@ -1,4 +1,4 @@
-"""The Poisson equation of a graph: the potential whose Laplacian is given."""
+"""The Poisson equation of a graph: the potential with a prescribed Laplacian."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ def solve_laplacian(
     edge_weight: Tensor | None = None,
     tolerance: float = 1e-8,
 ) -> Tensor:
-    r"""Solve :math:`L x = b` for the combinatorial Laplacian L = D - A, in nearly linear time. Needs Numba.
+    r"""Solve :math:`L x = b` for the combinatorial Laplacian L = D - A, in nearly linear time; needs Numba.
 
     With weights as conductances and b the current sent into each node, x are the voltages. Conjugate gradients,
     preconditioned by an approximate Cholesky factor, until :math:`\|L x - b\| \le` ``tolerance`` :math:`\|b\|` for
@@ -35,10 +35,10 @@ def solve_laplacian(
 
     Laws:
         - :math:`L x = b`, and x adds up to 0 on each component, which makes it unique;
-        - linear in b to the tolerance; the same input gives the same bytes.
+        - linear in b to the tolerance; bitwise reproducible.
 
-    Edge cases: b must add up to 0 on each component, else there is no solution;
-    what is only rounding of float32 is taken off. A node without edges gets 0.
+    Edge cases: b must add up to 0 on each component, else there is no solution; a
+    remainder of the size of float32 rounding is subtracted. A node without edges gets 0.
 
     Shapes:
         ``edge_index`` [2, E] (or ``Graph`` or PyG ``Data``), ``source`` [N] or [N, m], ``edge_weight`` [E]; returns
@@ -58,20 +58,20 @@ def solve_laplacian(
     right = source.detach().cpu().double().numpy().reshape(graph.num_nodes, math.prod(source.shape[1:]))
     if (np.abs(member.T @ right) > BALANCE * (member.T @ np.abs(right))).any():
         raise ValueError(
-            "source: expected a sum of 0 on each connected component, got something else, for which there is no "
+            "source: expected a sum of 0 on each connected component, got another sum, for which there is no "
             "solution; subtract the mean of each component"
         )
     if graph.num_nodes == 0:
         return source.double()
     scale = divide_by_scale(matrix, label, member.shape[1])
-    # Columns, too, of the size that the preconditioner's float32 can hold.
+    # Columns are scaled, too, to the range of the preconditioner's float32.
     column = unit_scale(np.abs(right).ravel(), np.tile(np.arange(right.shape[1]), len(right)), right.shape[1])
     solution = _conjugate_gradients(matrix, member, right / column, tolerance) * column / scale[label][:, None]
     return torch.from_numpy(solution).view(source.shape).to(source.device)
 
 
 def _conjugate_gradients(matrix: csr_array, member: csr_array, right: Array, tolerance: float) -> Array:
-    """All columns side by side, each with its own step lengths; one that is done takes steps of length 0."""
+    """Conjugate gradients on all columns at once, with a step length per column; 0 for a converged one."""
     from dgn.spectral.solvers.cholesky import approximate_cholesky, near_numbering, renumbered
 
     order = near_numbering(matrix)
@@ -81,14 +81,14 @@ def _conjugate_gradients(matrix: csr_array, member: csr_array, right: Array, tol
     balanced = right - mean @ (member.T @ right)
     residual = balanced.copy()
     x = np.zeros_like(residual)
-    search, before = np.zeros_like(residual), np.ones(residual.shape[1])
-    enough = tolerance * np.linalg.norm(residual, axis=0)
+    search, previous = np.zeros_like(residual), np.ones(residual.shape[1])
+    goal = tolerance * np.linalg.norm(residual, axis=0)
     for _ in range(ITERATIONS):
-        open_columns = ~(np.linalg.norm(residual, axis=0) <= enough)
+        open_columns = ~(np.linalg.norm(residual, axis=0) <= goal)
         if not open_columns.any():
-            residual = balanced - laplacian @ x  # what was updated so far has gathered rounding
+            residual = balanced - laplacian @ x  # the updated residual has accumulated rounding
             search[:] = 0
-            open_columns = ~(np.linalg.norm(residual, axis=0) <= enough)
+            open_columns = ~(np.linalg.norm(residual, axis=0) <= goal)
         if not open_columns.any():
             solution: Array = np.empty_like(x)
             solution[order] = x - mean @ (member.T @ x)
@@ -96,15 +96,15 @@ def _conjugate_gradients(matrix: csr_array, member: csr_array, right: Array, tol
         step = factor.solve(residual)
         step -= mean @ (member.T @ step)
         now = np.einsum("nm,nm->m", residual, step)
-        search = step + search * (now / before)
+        search = step + search * (now / previous)
         image = laplacian @ search
         length = np.divide(now, np.einsum("nm,nm->m", search, image), out=np.zeros_like(now), where=open_columns)
         x += length * search
         residual -= length * image
-        before = np.where(open_columns, now, 1.0)
+        previous = np.where(open_columns, now, 1.0)
     raise ArithmeticError(
         f"solve_laplacian: expected a residual below {tolerance} within {ITERATIONS} iterations, got "
-        f"{(tolerance * np.linalg.norm(residual, axis=0)[open_columns] / enough[open_columns]).max():.1e}; ask for a "
+        f"{(tolerance * np.linalg.norm(residual, axis=0)[open_columns] / goal[open_columns]).max():.1e}; pass a "
         "larger tolerance"
     )
 

@@ -34,12 +34,12 @@ class Directions:
     Shapes:
         - ``potential`` [N, k]: column k - 1 is direction k; 0 on components that have no such vector.
         - ``eigenvalues`` [C, k] float64, ascending; NaN where there is no such vector.
-        - ``gap`` [C, k] float64: relative gap to the next eigenvalue, in [0, 1]; near 0, the vector is one choice of
-          many. The last vector of a component has gap 1, one that does not exist NaN.
+        - ``gap`` [C, k] float64: relative gap to the next eigenvalue, in [0, 1]; near 0, the basis of the
+          eigenspace is arbitrary. The last vector of a component has gap 1, one that does not exist NaN.
         - ``component`` [N]: the component of each node, numbered by first node.
-        - ``sign_is_canonical`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that no
-          rule can choose the sign.
-        - ``following`` [N, 1]: the vector after the last, of which only the eigenvalue is accurate, for ``update``.
+        - ``sign_is_canonical`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that
+          the sign is arbitrary.
+        - ``next_vector`` [N, 1]: eigenvector k + 1, accurate in its eigenvalue only; a start vector of ``update``.
     """
 
     potential: Tensor
@@ -47,7 +47,7 @@ class Directions:
     gap: Tensor
     component: Tensor
     sign_is_canonical: Tensor
-    following: Tensor | None = None
+    next_vector: Tensor | None = None
 
     def __repr__(self) -> str:
         (nodes, k), components = self.potential.shape, len(self.eigenvalues)
@@ -61,8 +61,8 @@ class Directions:
         """The same directions with a random orthonormal basis in every repeated eigenspace (section B.4).
 
         Vectors of equal eigenvalue are mixed by a uniformly random orthogonal matrix; all others stay as they are.
-        An eigenspace that reaches beyond the last column is sampled within the columns at hand: ask ``directions``
-        for a larger k, resample, then keep the first columns.
+        An eigenspace that reaches beyond the last column is sampled within the columns at hand: compute more
+        directions, resample, then take the first columns.
         """
         rotation = random_rotations(self.gap.to(generator.device), generator, tolerance).to(self.potential)
         mixed = torch.einsum("nk,nkl->nl", self.potential, rotation[self.component])
@@ -75,11 +75,11 @@ class Directions:
         normalization: Normalization = None,
         edge_weight: Tensor | None = None,
     ) -> "Directions":
-        """The directions after the graph has changed: those of the graph given here, found faster.
+        """The directions of a changed graph, with a warm start from these.
 
         As :func:`directions` with the same arguments, to the same accuracy, but large components start from the
-        directions at hand. Edges may have come, gone or changed weight, components merged or split, and nodes been
-        added at the end. The fewer edges changed, the faster; small components are solved anew.
+        current directions. Edges may be added, removed or reweighted, components merged or split, and nodes appended.
+        The fewer edges changed, the faster; small components are solved from scratch.
 
         >>> path, cycle = torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
         >>> directions(path, k=1).update(cycle).eigenvalues.round(decimals=6).tolist()
@@ -90,11 +90,13 @@ class Directions:
         added = graph.num_nodes - len(self.potential)
         if added < 0:
             raise ValueError(
-                f"edge_index: expected at least the {len(self.potential)} nodes whose directions are known, got "
+                f"edge_index: expected at least the {len(self.potential)} nodes of these directions, got "
                 f"{graph.num_nodes}; pass num_nodes, or call directions where nodes were removed"
             )
-        known = self.potential if self.following is None else torch.cat([self.potential, self.following], dim=1)
-        start = np.pad(known.double().cpu().numpy(), ((0, added), (0, 0)))
+        start_vectors = self.potential
+        if self.next_vector is not None:
+            start_vectors = torch.cat([start_vectors, self.next_vector], dim=1)
+        start = np.pad(start_vectors.double().cpu().numpy(), ((0, added), (0, 0)))
         k, many = self.potential.size(1), graph.num_nodes >= select.MANY_NODES
         return _directions(graph, edge_weight, k, normalization, start, many)
 
@@ -118,7 +120,7 @@ def directions(
     Laws:
         - the same input gives the same numbers on every run;
         - relabelling the nodes relabels the result, wherever ``repeated()`` is false and ``sign_is_canonical`` is true;
-        - graphs stored side by side give what each gives alone.
+        - the result for a graph in a batch is that for the graph alone.
 
     Edge cases: a component of n nodes has n - 1 such vectors; further columns are 0. One node, no edges and no nodes
     give zeros. A directed graph is symmetrised, self-loops do not count, parallel edges add up
@@ -140,7 +142,7 @@ def directions(
 
 
 def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:
-    """:func:`directions` with one solver for any number of graphs: the basis of none depends on those beside it."""
+    """:func:`directions` with one solver for any number of graphs: the basis does not depend on the batch."""
     check_request(k, normalization)
     graph, edge_weight = weighted_graph(graph, None, edge_weight)
     return _directions(graph, edge_weight, k, normalization, None, True)
@@ -158,15 +160,15 @@ def _directions(
 
     ``many`` as in :func:`dgn.spectral.solvers.select.choose_solver`.
     """
-    found = _spectrum(graph, edge_weight, k + 1, normalization, start, many)
+    spectrum = _spectrum(graph, edge_weight, k + 1, normalization, start, many)
     device = graph.edge_index.device
     return Directions(
-        potential=torch.from_numpy(found.vectors[:, :k] * found.sign[:, :k][found.component]).to(device),
-        eigenvalues=torch.from_numpy(found.values)[:, :k].contiguous().to(device),
-        gap=torch.from_numpy(relative_gap(found.values, found.sizes, found.rounding)).to(device),
-        component=torch.from_numpy(found.component).to(device),
-        sign_is_canonical=torch.from_numpy(found.sign_is_canonical)[:, :k].contiguous().to(device),
-        following=torch.from_numpy(found.vectors[:, k:]).contiguous().to(device),
+        potential=torch.from_numpy(spectrum.vectors[:, :k] * spectrum.sign[:, :k][spectrum.component]).to(device),
+        eigenvalues=torch.from_numpy(spectrum.values)[:, :k].contiguous().to(device),
+        gap=torch.from_numpy(relative_gap(spectrum.values, spectrum.sizes, spectrum.rounding)).to(device),
+        component=torch.from_numpy(spectrum.component).to(device),
+        sign_is_canonical=torch.from_numpy(spectrum.sign_is_canonical)[:, :k].contiguous().to(device),
+        next_vector=torch.from_numpy(spectrum.vectors[:, k:]).contiguous().to(device),
     )
 
 
@@ -178,13 +180,13 @@ def _spectrum(
     start: NDArray[np.float64] | None,
     many: bool,
 ) -> Spectrum:
-    """The first ``count`` non-trivial pairs of all components, with their signs."""
+    """The first ``count`` non-trivial eigenpairs of all components, with their signs."""
     if select.choose_solver(1, count, many, select.has_numba()) == "direct":
         from dgn.spectral.solvers.direct import solve_edges
 
-        found = solve_edges(graph, edge_weight, count, normalization, select.largest_dense(count))
-        if found is not None:
-            return found
+        spectrum = solve_edges(graph, edge_weight, count, normalization, select.largest_dense(count))
+        if spectrum is not None:
+            return spectrum
     matrix = adjacency(graph, edge_weight)
     label = components(matrix)
     sizes = np.bincount(label)
@@ -216,14 +218,14 @@ def _solve(
     largest, numba = select.largest_dense(count), select.has_numba()
     solver = select.choose_solver(1, count, many, numba)
     values, vectors = solve_small(matrix, symmetric, trivial, label, sizes, largest, count, bool(normalization), solver)
-    error = np.zeros_like(values)  # of what is not solved directly
+    error = np.zeros_like(values)  # of iterative solvers
     for big in np.flatnonzero(sizes > largest):
         nodes = np.flatnonzero(label == big)
         unit = trivial[nodes] / np.linalg.norm(trivial[nodes])
-        mine = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
+        warm = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
         block = symmetric[nodes, :][:, nodes]
         solver = select.choose_solver(len(nodes), count, many, numba)
-        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, solver, mine)
+        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, solver, warm)
         error[big, :-1] = vector_errors(block, *pairs)
         store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
     return values, vectors, error

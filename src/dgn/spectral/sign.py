@@ -1,4 +1,4 @@
-"""A canonical sign for eigenvectors: the same for every numbering of the nodes."""
+"""A canonical sign for eigenvectors, independent of the numbering of the nodes."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-UNDECIDED = 1e-8  # a moment this small, relative to the sum of the magnitudes of its terms, decides nothing
+UNDECIDED = 1e-8  # a moment this small, relative to the sum of the magnitudes of its terms, counts as 0
 NEARLY = 1 - 1e-6  # entries this close to the largest count as largest
 
 
@@ -17,18 +17,18 @@ def canonical_sign(
     num_components: int,
     error: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    r"""Sign of each vector on each component, and whether the graph decides it. Both ``[components, k]``.
+    r"""The sign of each vector on each component, and whether the graph determines it. Both ``[components, k]``.
 
     The sign makes the first odd moment :math:`\sum_i d_i^a v_i^b` of a fixed list positive that does not vanish,
-    where d is the degree. Every such moment flips with v and does not see the numbering of the nodes, so
+    where d is the degree. Every such moment flips with v and does not depend on the numbering of the nodes, so
 
     - ``canonical_sign(-v) == -canonical_sign(v)``, and
     - relabelling the nodes of a graph relabels ``sign * v``, wherever the sign is decided.
 
-    ``error [components, k]`` says how far each vector may be from the true one, by default not at all: a moment that
-    such an error can turn, :math:`b \|error\| (\sum_i d_i^{2a} v_i^{2b-2})^{1/2}` at most, decides nothing either.
+    ``error [components, k]`` bounds the distance of each vector from the true one (default 0): a moment whose sign
+    such an error can change, :math:`b \|error\| (\sum_i d_i^{2a} v_i^{2b-2})^{1/2}` at most, counts as 0 too.
 
-    Where every moment vanishes, almost always because a symmetry of the graph maps v to -v, no rule can choose: the
+    Where every moment vanishes, almost always because a symmetry of the graph maps v to -v, the sign is arbitrary: the
     second result is false, and the sign falls back to making the first entry of largest magnitude positive, which is
     reproducible but depends on the numbering.
 
@@ -68,8 +68,8 @@ def _moment(
 
 def _membership(component: NDArray[np.int64], num_components: int) -> csr_array:
     """The matrix that sums node values over components."""
-    place = component, np.arange(len(component))
-    return coo_array((np.ones(len(component)), place), shape=(num_components, len(component))).tocsr()
+    entries = component, np.arange(len(component))
+    return coo_array((np.ones(len(component)), entries), shape=(num_components, len(component))).tocsr()
 
 
 def _sign_of_largest(
@@ -80,6 +80,6 @@ def _sign_of_largest(
     np.maximum.at(largest, component, np.abs(vectors))
     node, column = np.nonzero((np.abs(vectors) > NEARLY * largest[component]) & (largest[component] > 0))
     sign = np.ones_like(largest)
-    # Reversed, so that the first of several candidates is written last and stays.
+    # Reversed, so that the first of several candidates is written last.
     sign[component[node[::-1]], column[::-1]] = np.sign(vectors[node[::-1], column[::-1]])
     return sign

@@ -30,8 +30,8 @@ class Spectrum(NamedTuple):
 def unit_scale(weight: NDArray[np.float64], owner: NDArray[np.int64], num_components: int) -> NDArray[np.float64]:
     """The power of two next to the largest weight of each component, [C]; 1 where there is none.
 
-    Solvers square what they are given. Divided by a power of two, weights keep all their digits, and no unit of theirs
-    is too large or too small for that. ``owner`` [E] is the component of each edge.
+    Solvers square the weights. Dividing by a power of two is exact, and keeps squares from overflow and underflow.
+    ``owner`` [E] is the component of each edge.
 
     >>> unit_scale(np.array([3e-200, 1.0]), np.array([0, 2]), 3).tolist() == [2.0**-663, 1.0, 1.0]
     True
@@ -72,7 +72,7 @@ def scale_by_degree(
 def rounding_of(
     degree: NDArray[np.float64], component: NDArray[np.int64], num_components: int, normalized: bool
 ) -> NDArray[np.float64]:
-    r"""How far rounding may move the eigenvalues of each component, [C]: a few :math:`\varepsilon \, \|L\|`.
+    r"""A bound on the rounding error of the eigenvalues of each component, [C]: a few :math:`\varepsilon \, \|L\|`.
 
     The norm is at most twice the largest degree, or 2 where the Laplacian is normalised.
     """
@@ -83,10 +83,10 @@ def rounding_of(
 
 
 def vector_rounding(values: NDArray[np.float64], rounding: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""How far rounding may turn vectors that are solved directly, [C, m]: into those of the next eigenvalues.
+    r"""A bound on the rounding error of directly solved eigenvectors, [C, m], towards those of the next eigenvalues.
 
-    :math:`\varepsilon \, \|L\| / \min_{l \ne k} |\lambda_l - \lambda_k|`; 0 where an eigenvalue is repeated and no
-    vector is meant, or does not exist. What comes after the last value of a row is not known, and left out.
+    :math:`\varepsilon \, \|L\| / \min_{l \ne k} |\lambda_l - \lambda_k|`; 0 where an eigenvalue is repeated or
+    does not exist. The eigenvalue after the last one of a row is ignored.
     """
     below = np.diff(values, axis=1, prepend=0.0)
     above = np.pad(below[:, 1:], ((0, 0), (0, 1)), constant_values=np.nan)
@@ -98,14 +98,14 @@ def vector_rounding(values: NDArray[np.float64], rounding: NDArray[np.float64]) 
 def vector_errors(
     symmetric: csr_array, values: NDArray[np.float64], vectors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""How far the lowest Ritz vectors, all but the last, may be from eigenvectors; 1 at most.
+    r"""A bound on the error of the lowest Ritz vectors, all but the last; 1 at most.
 
     .. math::
         \frac{r_k}{\lambda_m - \lambda_k} \Big(1 + \frac{\max_{l < m} r_l}{\min_{l \ne k} |\lambda_l - \lambda_k|}\Big),
         \qquad r_k = \|L v_k - \lambda_k v_k\|
 
-    to second order: residuals are orthogonal to all m vectors, so that to first order these are mixed with what lies
-    beyond them only.
+    to second order: residuals are orthogonal to all m vectors, so that to first order these mix only with higher
+    eigenvectors.
 
     Shapes:
         ``values`` [m] ascending, m > 1, ``vectors`` [n, m]; returns [m - 1].
@@ -119,5 +119,5 @@ def vector_errors(
     between = np.diff(values)
     apart = np.minimum(between, np.append(np.inf, between[:-1]))
     bound = residual * (apart + residual.max())
-    room = (values[-1] - values[:-1]) * apart
-    return np.asarray(np.where(bound < room, bound / np.where(room > 0, room, 1.0), 1.0))
+    limit = (values[-1] - values[:-1]) * apart
+    return np.asarray(np.where(bound < limit, bound / np.where(limit > 0, limit, 1.0), 1.0))

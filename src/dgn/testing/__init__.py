@@ -1,4 +1,4 @@
-"""Laws as assertions, small graphs and colour refinement: what is needed to test an operator of your own."""
+"""Laws as assertions, small graphs and colour refinement, for tests of your own operators."""
 
 from dgn.testing.collaboration import collaboration
 from dgn.testing.graphs import (

@@ -1,4 +1,4 @@
-"""Small named graphs to test on: each is ``edge_index [2, E]`` with both directions of every edge, and its nodes."""
+"""Small named graphs for tests: ``edge_index [2, E]`` with both directions of every edge, and the number of nodes."""
 
 import math
 
@@ -14,12 +14,12 @@ def grid(*shape: int) -> tuple[Tensor, int]:
     """
     _check_size("shape", min(shape, default=0), 0)
     node = torch.arange(math.prod(shape)).view(shape)
-    one_way = [
+    directed = [
         torch.stack([node.narrow(axis, 0, n - 1).flatten(), node.narrow(axis, 1, n - 1).flatten()])
         for axis, n in enumerate(shape)
         if n > 1
     ]
-    return _both_ways(torch.cat([torch.zeros(2, 0, dtype=torch.long), *one_way], dim=1)), node.numel()
+    return _undirected(torch.cat([torch.zeros(2, 0, dtype=torch.long), *directed], dim=1)), node.numel()
 
 
 def path(n: int) -> tuple[Tensor, int]:
@@ -39,7 +39,7 @@ def cycle(n: int) -> tuple[Tensor, int]:
     """
     _check_size("n", n, 3)
     node = torch.arange(n)
-    return _both_ways(torch.stack([node, node.roll(-1)])), n
+    return _undirected(torch.stack([node, node.roll(-1)])), n
 
 
 def complete(n: int) -> tuple[Tensor, int]:
@@ -49,7 +49,7 @@ def complete(n: int) -> tuple[Tensor, int]:
     [[0, 0, 1, 1, 2, 2], [1, 2, 2, 0, 0, 1]]
     """
     _check_size("n", n, 0)
-    return _both_ways(torch.triu_indices(n, n, offset=1)), n
+    return _undirected(torch.triu_indices(n, n, offset=1)), n
 
 
 def star(leaves: int) -> tuple[Tensor, int]:
@@ -60,7 +60,7 @@ def star(leaves: int) -> tuple[Tensor, int]:
     """
     _check_size("leaves", leaves, 0)
     leaf = torch.arange(1, leaves + 1)
-    return _both_ways(torch.stack([torch.zeros_like(leaf), leaf])), leaves + 1
+    return _undirected(torch.stack([torch.zeros_like(leaf), leaf])), leaves + 1
 
 
 def hypercube(d: int) -> tuple[Tensor, int]:
@@ -81,12 +81,12 @@ def random_graph(n: int, p: float, generator: torch.Generator) -> tuple[Tensor, 
     """
     _check_size("n", n, 0)
     pairs = torch.triu_indices(n, n, offset=1)
-    kept = torch.rand(pairs.size(1), generator=generator, device=generator.device) < p
-    return _both_ways(pairs[:, kept.cpu()]), n
+    joined = torch.rand(pairs.size(1), generator=generator, device=generator.device) < p
+    return _undirected(pairs[:, joined.cpu()]), n
 
 
 def disjoint_union(*graphs: tuple[Tensor, int]) -> tuple[Tensor, int, Tensor]:
-    """Graphs side by side: their edges, their nodes, and the number of the graph of each node.
+    """A batch of graphs: ``edge_index``, the number of nodes, and the graph index of each node.
 
     >>> edge_index, num_nodes, batch = disjoint_union(path(2), path(1), path(2))
     >>> edge_index.tolist(), num_nodes, batch.tolist()
@@ -100,7 +100,7 @@ def disjoint_union(*graphs: tuple[Tensor, int]) -> tuple[Tensor, int, Tensor]:
 
 
 def edge_cases() -> dict[str, tuple[Tensor, int]]:
-    """The graphs on which operators break, by name: nothing to sum, no way back, or the same way twice.
+    """Graphs on which operators fail, by name: without edges, directed, or with parallel edges.
 
     >>> list(edge_cases())
     ['no nodes', 'one node', 'no edges', 'isolated node', 'two components', 'self-loops', 'parallel edges', 'directed']
@@ -117,10 +117,10 @@ def edge_cases() -> dict[str, tuple[Tensor, int]]:
     }
 
 
-def _both_ways(one_way: Tensor) -> Tensor:
-    return torch.cat([one_way, one_way.flip(0)], dim=1)
+def _undirected(directed: Tensor) -> Tensor:
+    return torch.cat([directed, directed.flip(0)], dim=1)
 
 
 def _check_size(name: str, size: int, least: int) -> None:
     if size < least:
-        raise ValueError(f"{name}: expected {least} or more, got {size}; ask for a larger graph")
+        raise ValueError(f"{name}: expected {least} or more, got {size}; choose a larger graph")

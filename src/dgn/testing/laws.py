@@ -29,7 +29,7 @@ def assert_permutation_equivariant(
 ) -> None:
     """Law: relabelling the nodes and reordering the edges only reorders the result.
 
-    ``output`` says what a row of the result belongs to; ``"graph"`` results must not change at all.
+    ``output`` is what a row of the result belongs to; ``"graph"`` results must not change at all.
 
     >>> from dgn import as_graph
     >>> from dgn.testing import path
@@ -47,8 +47,8 @@ def assert_permutation_equivariant(
         moved = Graph(label[graph.edge_index[:, order]], graph.num_nodes, batch)
         got = function(moved, *(values[old] for values in nodes), *(values[order] for values in edges))
         rows = {"node": label, "edge": order.argsort()}
-        back = got if output == "graph" else got[rows[output]]
-        _assert_close("permutation equivariance", back, expected, tolerance)
+        restored = got if output == "graph" else got[rows[output]]
+        _assert_close("permutation equivariance", restored, expected, tolerance)
 
 
 def assert_batch_independent(
@@ -59,7 +59,7 @@ def assert_batch_independent(
     output: Output = "node",
     tolerance: float | None = None,
 ) -> None:
-    """Law: graphs side by side (``graph.batch``) give what each gives alone.
+    """Law: the result for a graph in a batch (``graph.batch``) is that for the graph alone.
 
     >>> from dgn import as_graph
     >>> from dgn.testing import cycle, disjoint_union, path
@@ -68,16 +68,16 @@ def assert_batch_independent(
     """
     if graph.batch is None:
         raise ValueError("graph: expected several graphs with batch, got batch=None; make one with disjoint_union")
-    together = function(graph, *nodes, *edges)
-    place = torch.zeros_like(graph.batch)
-    for number in torch.unique(graph.batch).tolist():
-        node = (graph.batch == number).nonzero()[:, 0]
-        edge = (graph.batch[graph.target] == number).nonzero()[:, 0]
-        place[node] = torch.arange(len(node), device=node.device)
-        alone = Graph(place[graph.edge_index[:, edge]], len(node), torch.zeros_like(node))
+    batched = function(graph, *nodes, *edges)
+    local = torch.zeros_like(graph.batch)
+    for index in torch.unique(graph.batch).tolist():
+        node = (graph.batch == index).nonzero()[:, 0]
+        edge = (graph.batch[graph.target] == index).nonzero()[:, 0]
+        local[node] = torch.arange(len(node), device=node.device)
+        alone = Graph(local[graph.edge_index[:, edge]], len(node), torch.zeros_like(node))
         expected = function(alone, *(values[node] for values in nodes), *(values[edge] for values in edges))
-        rows = {"node": node, "edge": edge, "graph": node.new_tensor([number])}
-        _assert_close(f"batch independence of graph {number}", together[rows[output]], expected, tolerance)
+        rows = {"node": node, "edge": edge, "graph": node.new_tensor([index])}
+        _assert_close(f"batch independence of graph {index}", batched[rows[output]], expected, tolerance)
 
 
 def assert_linear(
@@ -103,7 +103,7 @@ def assert_smoothing(
     row_sums: Sequence[float] | None = (0.0, 1.0),
     tolerance: float | None = None,
 ) -> None:
-    """Law: a directional average has weights of 0 or more, and rows that sum to 1, or 0 where there is no direction.
+    """Law: a directional average has weights of 0 or more, and rows that sum to 1, or 0 where the field is 0.
 
     ``row_sums`` are the sums allowed; ``None`` allows any.
 
@@ -181,7 +181,7 @@ def assert_basis_independent(
 ) -> None:
     """Law: f(potential) [N, k] is the same for every orthonormal basis of every eigenspace, and for every sign.
 
-    Only what the columns hold can be turned: of an eigenspace that reaches beyond the last, the part at hand.
+    Of an eigenspace that reaches beyond the last column, only the columns at hand are rotated.
 
     >>> from dgn import directions
     >>> from dgn.testing import cycle
@@ -190,9 +190,9 @@ def assert_basis_independent(
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     expected = function(directions.potential)
     for _ in range(TRIALS):
-        turned = directions.resample(generator).potential
-        sign = torch.randint(2, directions.eigenvalues.shape, generator=generator).to(turned) * 2 - 1
-        got = function(turned * sign[directions.component])
+        rotated = directions.resample(generator).potential
+        sign = torch.randint(2, directions.eigenvalues.shape, generator=generator).to(rotated) * 2 - 1
+        got = function(rotated * sign[directions.component])
         _assert_close("independence of the basis of an eigenspace", got, expected, tolerance)
 
 

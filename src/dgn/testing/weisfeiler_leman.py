@@ -1,4 +1,4 @@
-"""Colour refinement: the Weisfeiler-Leman test, which bounds what networks without directions can tell apart."""
+"""Colour refinement (1-WL), which bounds the expressive power of networks without directions."""
 
 from collections import Counter
 from hashlib import sha256
@@ -18,7 +18,7 @@ def weisfeiler_leman(
 
     Colours are digests: they do not depend on the numbering of the nodes, and those of different graphs can be
     compared after equally many rounds. ``rounds=None`` takes as many as there are nodes, after which no graph of that
-    size is refined further. ``x`` [N] or [N, C] holds the first colours (none: all alike) and must agree exactly.
+    size is refined further. ``x`` [N] or [N, C] are the initial colours (default: all equal), compared exactly.
 
     >>> from dgn.testing.graphs import path
     >>> colour = weisfeiler_leman(*path(3))
@@ -41,7 +41,7 @@ def weisfeiler_leman(
 def same_to_weisfeiler_leman(
     graph_a: tuple[Tensor, int], graph_b: tuple[Tensor, int], x_a: Tensor | None = None, x_b: Tensor | None = None
 ) -> bool:
-    """Whether colour refinement gives two graphs the same colours, equally often: 1-WL cannot tell them apart.
+    """Whether 1-WL cannot distinguish two graphs: their colours have equal counts.
 
     >>> from dgn.testing.graphs import cycle, disjoint_union, path
     >>> two_triangles = disjoint_union(cycle(3), cycle(3))[:2]

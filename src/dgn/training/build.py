@@ -123,7 +123,7 @@ def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None
     """Features of edges, if the network wants them and there are any."""
     if settings.edge_dim is None:
         return None
-    kinds = None if inputs.structure is None else inputs.structure.kinds
+    kinds = None if inputs.structure is None else inputs.structure.edge_types
     if kinds is not None:
         return EdgeTypeEncoder(kinds, settings.edge_dim)
     return None if inputs.edges is None else _encoder(inputs.edges, settings.edge_dim)

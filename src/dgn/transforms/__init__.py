@@ -1,4 +1,4 @@
-"""PyG transforms: directions, coordinates as directions, structure in numbers, and augmentations of the field."""
+"""PyG transforms: directions, coordinates as directions, structural encodings, and field augmentations."""
 
 from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections

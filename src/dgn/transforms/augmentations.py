@@ -11,10 +11,11 @@ from dgn.fields import distort, reflect, rotate
 
 
 class _FieldTransform(BaseTransform):
-    """A random change of ``data.field``, drawn from PyTorch's own generator or from one that the caller gives.
+    """A random change of ``data.field``, drawn from PyTorch's global generator or from ``generator``.
 
-    A loader seeds PyTorch's own anew in each worker and epoch. A given one is copied to every worker at the start of
-    an epoch as it was in the first: it is for ``num_workers=0``, or for one worker with ``persistent_workers=True``.
+    A loader reseeds the global generator in each worker and epoch. A generator that is passed is copied to every worker
+    at the start of each epoch in its initial state: use it with ``num_workers=0``, or with one worker and
+    ``persistent_workers=True``.
     """
 
     def __init__(self, generator: torch.Generator | None = None) -> None:
@@ -46,7 +47,7 @@ class RandomReflection(_FieldTransform):
 class RandomRotation(_FieldTransform):
     """Rotate two directions by one random angle in (-degrees, degrees) in their common plane (definition 5).
 
-    Rows become of unit length. Nodes at which the two directions are collinear are left unrotated.
+    Rows are normalised to unit length. Nodes at which the two directions are collinear are left unrotated.
     """
 
     def __init__(
@@ -60,13 +61,13 @@ class RandomRotation(_FieldTransform):
         first, second = (k - 1 for k in self.directions)
         if first == second or min(first, second) < 0 or max(first, second) >= field.size(1):
             raise ValueError(
-                f"directions: expected two different numbers from 1 to {field.size(1)}, the columns of the field, got "
-                f"{self.directions}; ask AddDirections for a larger k if there are too few"
+                f"directions: expected two different columns of the field, 1 to {field.size(1)}, got "
+                f"{self.directions}; pass a larger k to AddDirections if there are too few"
             )
         angle = math.radians(self.degrees) * (2 * self.uniform() - 1)
-        turned = rotate(field[:, first], field[:, second], angle, data, collinear="keep")
+        rotated = rotate(field[:, first], field[:, second], angle, data, collinear="keep")
         field = field.clone()
-        field[:, first], field[:, second] = turned
+        field[:, first], field[:, second] = rotated
         data.field = field
         return data
 

@@ -16,8 +16,8 @@ class AddDirections(BaseTransform):
     """Add Laplacian eigenvectors as directions: ``potential`` [N, k] and their gradient, ``field`` [E, k].
 
     Both are float32, computed in float64, component by component; so is ``gap`` [N, k], the relative gap between the
-    eigenvalue of each direction and the next one (:class:`dgn.Directions`), which tells groups of directions. Weights
-    in ``data.edge_weight`` enter the Laplacian.
+    eigenvalue of each direction and the next one (:class:`dgn.Directions`), from which groups of directions are formed.
+    Weights in ``data.edge_weight`` enter the Laplacian.
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -30,11 +30,11 @@ class AddDirections(BaseTransform):
         self.k, self.normalization = int(k), normalization
 
     def forward(self, data: Data) -> Data:
-        found = directions(data, k=self.k, normalization=self.normalization)
-        data.potential = found.potential.float()
-        # From the float64 potentials: differences of rounded ones would carry rounding noise.
-        data.field = gradient(found.potential, data.edge_index).float()
-        data.gap = found.gap[found.component].float()
+        result = directions(data, k=self.k, normalization=self.normalization)
+        data.potential = result.potential.float()
+        # Of the float64 potentials: differences of float32 ones would carry rounding noise.
+        data.field = gradient(result.potential, data.edge_index).float()
+        data.gap = result.gap[result.component].float()
         return data
 
     def __repr__(self) -> str:
@@ -58,8 +58,8 @@ class AddCoordinates(BaseTransform):
         coordinates = data.get(self.attribute, None)
         if coordinates is None:
             raise ValueError(
-                f"data: expected coordinates in {self.attribute!r}, got {', '.join(data.keys())}; name the attribute "
-                "that holds them with AddCoordinates(attribute=...)"
+                f"data: expected coordinates in {self.attribute!r}, got {', '.join(data.keys())}; pass their "
+                "attribute as AddCoordinates(attribute=...)"
             )
         check_rows(self.attribute, coordinates, data.num_nodes or 0, "node")
         data.potential = as_columns(coordinates)

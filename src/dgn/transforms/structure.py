@@ -1,4 +1,4 @@
-"""PyG transforms that add numbers about the structure of a graph."""
+"""PyG transforms that add structural encodings to a graph."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from dgn.encodings.rings import SIZES, check_sizes
 
 @functional_transform("add_dgn_return_probabilities")
 class AddRandomWalkPE(BaseTransform):
-    """Add the probabilities that a random walk is back after 1 to ``steps`` steps: ``random_walk`` [N, steps].
+    """Add the return probabilities of a random walk after 1 to ``steps`` steps: ``random_walk`` [N, steps].
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -34,7 +34,7 @@ class AddRandomWalkPE(BaseTransform):
 
 @functional_transform("add_dgn_rings")
 class AddRings(BaseTransform):
-    """Add the number of chordless rings of each size through nodes and edges: ``rings`` [N, S], ``edge_rings`` [E, S].
+    """Add the counts of chordless rings of each size through nodes and edges: ``rings`` [N, S], ``edge_rings`` [E, S].
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]]), num_nodes=4)

@@ -71,8 +71,8 @@ def test_encodings_accept_packed_graphs() -> None:
 def test_edge_types_are_those_of_the_training_graphs() -> None:
     encoded = with_encodings(make(), ring_sizes=(3, 5))
     assert encoded.structure is not None
-    assert encoded.structure.kinds is not None
-    rows = encoded.structure.kinds.attributes
+    assert encoded.structure.edge_types is not None
+    rows = encoded.structure.edge_types.attributes
     assert sorted(rows.tolist()) == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
     edge_type, edge_attr = encoded.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"]
     assert torch.equal(rows[edge_type][:, 0], edge_attr)  # also in the clique, whose triangles are unseen in training
@@ -86,7 +86,7 @@ def test_the_scale_is_that_of_the_training_graphs() -> None:
     values = encoded.graphs.nodes["structure"][:8]
     torch.testing.assert_close((values * structure.scale + structure.offset).mean(dim=0), torch.zeros(4))
     assert encoded.graphs.edges["edge_attr"] is not None
-    assert structure.kinds is None
+    assert structure.edge_types is None
 
 
 def test_continuous_edge_features_get_columns_and_absent_ones_edge_types() -> None:
@@ -95,11 +95,11 @@ def test_continuous_edge_features_get_columns_and_absent_ones_edge_types() -> No
     continuous = with_encodings(replace(benchmark, graphs=graphs), ring_sizes=(3, 5))
     assert continuous.graphs.edges["edge_attr"].shape == (graphs.num_edges, 3)
     assert continuous.structure is not None
-    assert continuous.structure.kinds is None
+    assert continuous.structure.edge_types is None
     bare = with_encodings(replace(benchmark, graphs=replace(graphs, edges={})), ring_sizes=(3, 5))
     assert bare.structure is not None
-    assert bare.structure.kinds is not None
-    assert bare.structure.kinds.attributes.tolist() == [[0, 1], [0, 0]]
+    assert bare.structure.edge_types is not None
+    assert bare.structure.edge_types.attributes.tolist() == [[0, 1], [0, 0]]
 
 
 def test_encodings_are_optional_and_not_added_twice() -> None:
@@ -122,9 +122,9 @@ def test_few_edge_types_suffice_for_molecules(name: str, file: Path, edge_types:
     before = load_benchmark(name, file)
     after = with_encodings(before, ring_sizes=sizes)
     assert after.structure is not None
-    assert after.structure.kinds is not None
-    assert len(after.structure.kinds) == edge_types
-    rows = after.structure.kinds.attributes[after.graphs.edges["edge_attr"]]
+    assert after.structure.edge_types is not None
+    assert len(after.structure.edge_types) == edge_types
+    rows = after.structure.edge_types.attributes[after.graphs.edges["edge_attr"]]
     bonds = before.graphs.edges["edge_attr"].reshape(len(rows), -1)
     expected = torch.cat([bonds, ring_counts(before.graphs.graph, sizes).edges], dim=1)
     assert int((rows != expected).any(dim=1).sum()) <= changed

@@ -1,4 +1,4 @@
-"""Vectors of eight numbers behave like NumPy arrays of eight, lane by lane."""
+"""SIMD vectors behave like NumPy arrays of eight float64, lane by lane."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 from numba import njit
 
-from dgn.kernels.numba.simd_float64 import across, load, magnitude, root, signed, spread, store, vectors, where
+from dgn.kernels.numba.simd_float64 import aligned_zeros, copysign, fabs, load, splat, sqrt, store, sum_lanes, where
 
 
 @njit
@@ -16,14 +16,14 @@ def _evaluate(a, out):
     store(out, 0, x + y)
     store(out, 1, x - y)
     store(out, 2, x / y)
-    store(out, 3, where((x < y) ^ (y < spread(0.0)), x, y))
-    store(out, 4, root(magnitude(x)))
-    store(out, 5, signed(x, y))
+    store(out, 3, where((x < y) ^ (y < splat(0.0)), x, y))
+    store(out, 4, sqrt(fabs(x)))
+    store(out, 5, copysign(x, y))
     x += y
     x *= y
     x -= y
     store(out, 6, x)
-    return across(y)
+    return sum_lanes(y)
 
 
 def test_every_operation_works_lane_by_lane() -> None:
@@ -37,11 +37,11 @@ def test_every_operation_works_lane_by_lane() -> None:
 
 
 @njit
-def _room(count):
-    room = vectors(count)
-    return len(room), np.abs(room).max(), room.ctypes.data
+def _allocate(count):
+    array = aligned_zeros(count)
+    return len(array), np.abs(array).max(), array.ctypes.data
 
 
-def test_room_is_empty_and_begins_at_a_cache_line() -> None:
-    length, largest, address = _room(5)
+def test_aligned_zeros_are_zero_and_start_at_a_cache_line() -> None:
+    length, largest, address = _allocate(5)
     assert (length, largest, address % 64) == (40, 0, 0)

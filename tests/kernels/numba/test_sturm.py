@@ -8,7 +8,7 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 from numba import njit
 
-from dgn.kernels.numba.simd_float64 import spread, store
+from dgn.kernels.numba.simd_float64 import splat, store
 from dgn.kernels.numba.sturm import bisect, count_below, multisect
 from dgn.kernels.numba.tridiagonal import factorize, rescale, substitute
 
@@ -20,7 +20,7 @@ def _rescale(n, diagonal, off_diagonal, square, norm):
 
 @njit
 def _solve(n, diagonal, off_diagonal, shift, factors, x):
-    factorize(n, diagonal, off_diagonal, spread(shift), factors)
+    factorize(n, diagonal, off_diagonal, splat(shift), factors)
     substitute(n, factors, x, 0)
 
 
@@ -58,13 +58,13 @@ def test_eigenvalues_are_exact_to_rounding(n: int, kind: str) -> None:
     first, count = 1, min(5, n - 1)
     values = vectors(6)
     bisect(n, d, square, first, count, values, vectors(3), vectors(3))
-    found = values.reshape(6, 8)[:count] * norm
+    result = values.reshape(6, 8)[:count] * norm
     expected = [eigvalsh_tridiagonal(diagonal[:, g], coupling[:, g])[first : first + count] for g in range(8)]
-    np.testing.assert_allclose(found, np.transpose(expected), atol=4e-15 * norm.max())
-    alike = lanes_of(np.repeat(diagonal[:, :1], 8, axis=1), np.repeat(coupling[:, :1], 8, axis=1))
+    np.testing.assert_allclose(result, np.transpose(expected), atol=4e-15 * norm.max())
+    repeated = lanes_of(np.repeat(diagonal[:, :1], 8, axis=1), np.repeat(coupling[:, :1], 8, axis=1))
     single = np.empty(count)
-    multisect(n, alike[0], alike[2], first, count, vectors(3), vectors(3), single)
-    np.testing.assert_allclose(single * alike[3][0], expected[0], atol=4e-15 * norm.max())
+    multisect(n, repeated[0], repeated[2], first, count, vectors(3), vectors(3), single)
+    np.testing.assert_allclose(single * repeated[3][0], expected[0], atol=4e-15 * norm.max())
 
 
 def test_counts_at_the_ends_and_in_the_middle() -> None:

@@ -1,4 +1,4 @@
-"""Components and sorted edges straight from a list agree with those of the matrix."""
+"""Components and sorted edges of an edge list agree with those of the matrix."""
 
 import numpy as np
 import pytest
@@ -25,9 +25,9 @@ def test_components_and_matrices(seed: int) -> None:
     keep = weight > 0
     begin, place, value = sort_edges(source[keep], target[keep], weight[keep], label, group.place, stride)
     for member, size in enumerate(group.size):
-        mine = slice(begin[member], begin[member + 1])
+        edges_of_component = slice(begin[member], begin[member + 1])
         matrix = np.zeros((size, size + 1))
-        np.add.at(matrix.reshape(-1), place[mine], value[mine])
+        np.add.at(matrix.reshape(-1), place[edges_of_component], value[edges_of_component])
         nodes = group.nodes[group.start[member] : group.start[member] + size]
         expected = entries[nodes][:, nodes].toarray() if stride[member] else np.zeros((size, size))
         assert matrix[:, :size].tolist() == expected.tolist()

@@ -1,4 +1,4 @@
-"""The approximate Cholesky factor: exact on trees, close elsewhere, reproducible, blind to threads."""
+"""The approximate Cholesky factor: exact on trees, close elsewhere, bitwise reproducible for any number of threads."""
 
 from collections.abc import Callable
 
@@ -28,8 +28,8 @@ def product(factor: Factor) -> np.ndarray:
     n = len(factor.order)
     lower = np.eye(n)
     for c in range(n):
-        mine = slice(factor.first[c], factor.first[c + 1])
-        lower[factor.row[mine], c] = -factor.entry[mine]
+        column = slice(factor.first[c], factor.first[c + 1])
+        lower[factor.row[column], c] = -factor.entry[column]
     pivot = np.divide(1.0, factor.inverse, out=np.zeros(n), where=factor.inverse > 0)
     matrix = np.empty((n, n))
     matrix[np.ix_(factor.order, factor.order)] = lower * pivot @ lower.T
@@ -90,18 +90,18 @@ def test_solving_applies_the_inverse_to_each_column(columns: int, build: Build) 
     assert not wide[:, -3:].any()
 
 
-def test_the_same_bytes_on_every_run_and_for_any_number_of_threads(build: Build) -> None:
+def test_bitwise_reproducible_for_any_number_of_threads(build: Build) -> None:
     matrix = weighted(build("connected 300 2"))
     right = np.random.default_rng(0).standard_normal((300, 13))
-    before, found = torch.get_num_threads(), []
+    before, solutions = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            found.append(approximate_cholesky(matrix).solve(right).tobytes())
+            solutions.append(approximate_cholesky(matrix).solve(right).tobytes())
     finally:
         torch.set_num_threads(before)
-    assert len(set(found)) == 1
-    assert approximate_cholesky(matrix, seed=1).solve(right).tobytes() != found[0]
+    assert len(set(solutions)) == 1
+    assert approximate_cholesky(matrix, seed=1).solve(right).tobytes() != solutions[0]
 
 
 def test_near_numbering_is_a_permutation_that_brings_neighbours_together(build: Build) -> None:

@@ -47,15 +47,15 @@ def test_values_residuals_and_orthogonality_are_exact_to_rounding(
     weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1 if weighted else None
     laplacian, label, sizes, (values, vectors) = solved(graph, symmetric, weight, 11)
     for member, size in enumerate(sizes):
-        nodes, found = np.flatnonzero(label == member), min(11, size - 1)
+        nodes, num_pairs = np.flatnonzero(label == member), min(11, size - 1)
         block = laplacian[np.ix_(nodes, nodes)]
-        mine, scale = vectors[nodes][:, :found], max(np.abs(block).max(), 1.0)
-        expected = np.linalg.eigvalsh(block)[1 : found + 1]
-        np.testing.assert_allclose(values[member, :found], expected, atol=1e-13 * scale)
-        np.testing.assert_allclose(block @ mine, mine * values[member, :found], atol=1e-13 * scale)
-        np.testing.assert_allclose(mine.T @ mine, np.eye(found), atol=1e-13)
-        assert np.isnan(values[member, found:]).all()
-        assert (vectors[nodes][:, found:] == 0).all()
+        columns, scale = vectors[nodes][:, :num_pairs], max(np.abs(block).max(), 1.0)
+        expected = np.linalg.eigvalsh(block)[1 : num_pairs + 1]
+        np.testing.assert_allclose(values[member, :num_pairs], expected, atol=1e-13 * scale)
+        np.testing.assert_allclose(block @ columns, columns * values[member, :num_pairs], atol=1e-13 * scale)
+        np.testing.assert_allclose(columns.T @ columns, np.eye(num_pairs), atol=1e-13)
+        assert np.isnan(values[member, num_pairs:]).all()
+        assert (vectors[nodes][:, num_pairs:] == 0).all()
 
 
 @pytest.mark.parametrize("normalization", [None, "rw", "sym"])
@@ -84,7 +84,7 @@ MIXED = " + ".join(
 )
 
 
-def test_the_same_bits_for_any_number_of_threads(build) -> None:
+def test_bitwise_identical_for_any_number_of_threads(build) -> None:
     graph = build(MIXED)
     before = torch.get_num_threads()
     results = []
@@ -100,28 +100,30 @@ def test_the_same_bits_for_any_number_of_threads(build) -> None:
 
 
 @pytest.mark.parametrize("normalization", [None, "rw"])
-def test_the_same_bits_alone_and_among_others(normalization, build) -> None:
+def test_bitwise_identical_alone_and_in_a_batch(normalization, build) -> None:
     graph = build(MIXED)
     together = dgn.directions(graph, k=4, normalization=normalization)
     for member in (0, 1, 2, 17, 99, 100, 101, 102, 114):
         nodes = (together.component == member).nonzero().squeeze(1)
-        mine = together.component[graph.edge_index[0]] == member
-        alone = dgn.directions(graph.edge_index[:, mine] - nodes[0], len(nodes), k=4, normalization=normalization)
+        in_component = together.component[graph.edge_index[0]] == member
+        alone = dgn.directions(
+            graph.edge_index[:, in_component] - nodes[0], len(nodes), k=4, normalization=normalization
+        )
         assert torch.equal(alone.potential, together.potential[nodes])
         assert torch.equal(alone.eigenvalues[0].nan_to_num(), together.eigenvalues[member].nan_to_num())
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_list_of_edges_means_the_same_as_its_matrix(seed, monkeypatch) -> None:
+def test_edge_lists_agree_with_their_matrix(seed, monkeypatch) -> None:
     draw = torch.Generator().manual_seed(seed)
     edges = torch.randint(0, 200, (2, 230), generator=draw)  # one direction, self-loops, parallel edges, any order
     edges[:, 100:130] = edges[:, :30].flip(0)
     weight = torch.rand(230, generator=draw, dtype=torch.float64) + 0.2
     weight[::7] = 0
-    for given in (None, weight):
-        direct = dgn.directions(edges, 203, k=3, edge_weight=given)
+    for edge_weight in (None, weight):
+        direct = dgn.directions(edges, 203, k=3, edge_weight=edge_weight)
         monkeypatch.setattr(select, "MANY_NODES", np.inf)
-        dense = dgn.directions(edges, 203, k=3, edge_weight=given)
+        dense = dgn.directions(edges, 203, k=3, edge_weight=edge_weight)
         monkeypatch.setattr(select, "MANY_NODES", 0)
         assert torch.equal(direct.component, dense.component)
         torch.testing.assert_close(direct.eigenvalues, dense.eigenvalues, atol=1e-12, rtol=0, equal_nan=True)
@@ -143,13 +145,13 @@ def test_small_components_beside_a_large_one(build) -> None:
 
 @pytest.mark.parametrize("nodes", [0, 1, 5])
 def test_no_edges_give_zeros(nodes) -> None:
-    found = dgn.directions(torch.empty(2, 0, dtype=torch.long), nodes, k=3)
-    assert found.potential.shape == (nodes, 3)
-    assert (found.potential == 0).all()
-    assert found.eigenvalues.isnan().all()
+    result = dgn.directions(torch.empty(2, 0, dtype=torch.long), nodes, k=3)
+    assert result.potential.shape == (nodes, 3)
+    assert (result.potential == 0).all()
+    assert result.eigenvalues.isnan().all()
 
 
-def test_weights_that_let_a_component_fall_apart_are_refused() -> None:
+def test_a_nearly_disconnected_component_is_refused() -> None:
     weight = torch.ones(9, dtype=torch.float64)
     weight[4] = 1e-30
     edges = torch.arange(10).unfold(0, 2, 1).t()

@@ -174,12 +174,12 @@ THREADS = """
 import sys, torch, hashlib, dgn
 torch.set_num_threads(int(sys.argv[1]))
 edges, n = dgn.testing.collaboration(6000, 30000)
-found = dgn.directions(edges, n, k=6)
-print(hashlib.sha256(found.potential.numpy().tobytes() + found.gap.numpy().tobytes()).hexdigest())
+directions = dgn.directions(edges, n, k=6)
+print(hashlib.sha256(directions.potential.numpy().tobytes() + directions.gap.numpy().tobytes()).hexdigest())
 """
 
 
-def test_the_same_bytes_in_another_process_with_other_threads() -> None:
+def test_bitwise_reproducible_across_processes_and_threads() -> None:
     seen = set()
     for threads, blas in (("1", "1"), ("3", "2")):
         command = [sys.executable, "-c", THREADS, threads]
@@ -198,7 +198,7 @@ def test_where_the_iteration_fails_an_exact_factorisation_takes_over(monkeypatch
         dgn.directions(graph, k=1)
 
 
-def test_weights_that_let_a_component_fall_apart_are_refused(build: Build) -> None:
+def test_a_nearly_disconnected_component_is_refused(build: Build) -> None:
     graph = build("path 5000")
     weight = torch.ones(graph.num_edges, dtype=torch.float64)
     weight[graph.edge_index.sum(dim=0) == 5001] = 1e-30
@@ -226,7 +226,7 @@ def test_an_iteration_that_breaks_down_is_rescued(monkeypatch: pytest.MonkeyPatc
     assert abs(float(d.eigenvalues[0, 0]) - (2 - 2 * cos(pi / 67))) < 1e-11
 
 
-def test_eigenvalues_that_crowd_around_a_hub_are_told_apart(build: Build) -> None:
+def test_clustered_eigenvalues_around_a_hub_are_separated(build: Build) -> None:
     """All above 1 and 2e-6 apart: neither iteration separates them by the inverse at 0."""
     d = dgn.directions(build("wheel 4199"), k=3)
     expected = torch.tensor([3 - 2 * cos(2 * pi * j / 4199) for j in (1, 1, 2)], dtype=torch.float64)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.fields import gradient
-from dgn.kernels.numba.threads import for_chunks, kernels_alone
+from dgn.kernels.numba.threads import for_chunks, single_threaded_torch
 from dgn.spectral.laplacians import Normalization
 from dgn.spectral.potentials import directions_of_many
 
@@ -114,7 +114,7 @@ def map_chunks(function: Callable[[PackedGraphs], Result], graphs: PackedGraphs)
         for index in range(begin, end):
             results[index] = function(take(graphs, *chunks[index]))
 
-    with kernels_alone() if len(chunks) > 1 else nullcontext():
+    with single_threaded_torch() if len(chunks) > 1 else nullcontext():
         for_chunks(work, len(chunks), 1)
     return [results[index] for index in range(len(chunks))]
 

@@ -34,7 +34,7 @@ def with_encodings(
 
     >>> from dgn.data.benchmark import load_benchmark
     >>> digits = with_encodings(load_benchmark("digits"), rwse_steps=2, ring_sizes=(3,))
-    >>> digits.graphs.nodes["structure"].shape, digits.structure.kinds.attributes.tolist()
+    >>> digits.graphs.nodes["structure"].shape, digits.structure.edge_types.attributes.tolist()
     (torch.Size([115008, 3]), [[0]])
     """
     if not rwse_steps and not ring_sizes:
@@ -71,9 +71,9 @@ def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     graphs = graphs.with_values(nodes={"structure": encodings})
     if counts is None:
         return graphs
-    if structure.kinds is not None:
+    if structure.edge_types is not None:
         attributes = edge_attributes(graphs.edges.get("edge_attr"), counts)
-        return graphs.with_values(edges={"edge_attr": structure.kinds.number(attributes)})
+        return graphs.with_values(edges={"edge_attr": structure.edge_types.assign(attributes)})
     return append_edge_features(graphs, counts)
 
 
@@ -128,7 +128,7 @@ def _encode_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tup
         return append_edge_features(graphs, counts), None
     attributes = edge_attributes(edge_attr, counts)
     edge_types = EdgeTypes.find(attributes[training], benchmark.edge_categories or ())
-    return graphs.with_values(edges={"edge_attr": edge_types.number(attributes)}), edge_types
+    return graphs.with_values(edges={"edge_attr": edge_types.assign(attributes)}), edge_types
 
 
 def append_edge_features(graphs: PackedGraphs, features: Tensor) -> PackedGraphs:

@@ -1,4 +1,4 @@
-"""Running the Numba kernels, in parallel over nodes."""
+"""Launchers of the Numba aggregation kernels, parallel over nodes."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from dgn.kernels.numba.aggregate_forward import aggregate_nodes
 from dgn.kernels.numba.simd import WIDTH
 from dgn.kernels.numba.threads import for_chunks
 
-SMALLEST = 1 << 17  # numbers of messages in a piece of work: below, handing it to a thread takes as long as doing it
-ROWS = 1024  # that are summed by kind in one go, whatever the number of threads
+SMALLEST = 1 << 17  # message elements per chunk; below, handing it to a thread takes as long as the work
+ROWS = 1024  # per partial sum by type, independent of the number of threads
 
 
 def forward(call: KernelArgs) -> SavedTensors:
-    """Run the plan on the CPU."""
+    """All outputs of the plan and the tensors saved for the backward pass, on the CPU."""
     if call.example.size(1) < WIDTH:
-        return SavedTensors(*(_narrow(part, call) for part in forward(_widen(call))))
+        return SavedTensors(*(_unpad(part, call) for part in forward(_pad_args(call))))
     saved = SavedTensors(*call.empty_outputs())
     arrays = *_arrays(call), _array(call.node, call), *(part.numpy() for part in saved)
     for_chunks(lambda begin, end: aggregate_nodes(begin, end, *arrays), call.num_nodes, _smallest(call))
@@ -27,12 +27,12 @@ def forward(call: KernelArgs) -> SavedTensors:
 
 
 def backward(call: KernelArgs, grad: Tensor, saved: SavedTensors) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node."""
+    """Gradients of messages (sorted by source if there is one, else in the order of edges), source, target and node."""
     if call.example.size(1) < WIDTH:
-        wide = backward(_widen(call), _wide(grad), SavedTensors(*map(_wide, saved)))
-        return _narrow(wide[0], call), _narrow(wide[1], call), _narrow(wide[2], call), _narrow(wide[3], call)
+        wide = backward(_pad_args(call), _pad(grad), SavedTensors(*map(_pad, saved)))
+        return _unpad(wide[0], call), _unpad(wide[1], call), _unpad(wide[2], call), _unpad(wide[3], call)
     edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
-    edge_grad[int(call.pointer[-1]) :] = 0  # padding, which stands behind all others
+    edge_grad[int(call.pointer[-1]) :] = 0  # padding, which comes last
     place = call.order if call.source is None else call.target_to_source
     arrays = *_arrays(call), *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
     for_chunks(lambda begin, end: gradient_of_messages(begin, end, *arrays), call.num_nodes, _smallest(call))
@@ -42,23 +42,23 @@ def backward(call: KernelArgs, grad: Tensor, saved: SavedTensors) -> tuple[Tenso
     return edge_grad, source_grad, target_grad, node_grad
 
 
-def sum_by_type(values: Tensor, kind: Tensor, kinds: int, place: Tensor) -> Tensor:
-    """Sum rows that share a kind: ``[R, C] -> [kinds, C]``; row r is ``values[place[r]]``."""
+def sum_by_type(values: Tensor, row_type: Tensor, num_types: int, place: Tensor) -> Tensor:
+    """Sums of the rows of each type: ``[R, C] -> [num_types, C]``; row r is ``values[place[r]]``."""
     if values.size(1) < WIDTH:
-        return sum_by_type(_wide(values), kind, kinds, place)[:, : values.size(1)].contiguous()
-    parts = values.new_empty(-(-kind.size(0) // ROWS), kinds, values.size(1))
-    arrays = values.numpy(), place.numpy(), kind.numpy(), parts.numpy(), ROWS
+        return sum_by_type(_pad(values), row_type, num_types, place)[:, : values.size(1)].contiguous()
+    parts = values.new_empty(-(-row_type.size(0) // ROWS), num_types, values.size(1))
+    arrays = values.numpy(), place.numpy(), row_type.numpy(), parts.numpy(), ROWS
     for_chunks(lambda begin, end: sum_types(begin, end, *arrays), len(parts), 4)
     return parts.sum(dim=0)
 
 
 def _smallest(call: KernelArgs) -> int:
-    """Nodes in a piece of work."""
+    """The smallest number of nodes in a chunk."""
     return -(-SMALLEST * call.num_nodes // max(1, call.neighbor.size(0) * call.example.size(1)))
 
 
 def _arrays(call: KernelArgs) -> tuple[Any, ...]:
-    """What kernels read, both ways."""
+    """The inputs of both passes."""
     parts = [_array(part, call) for part in (call.source, call.target, call.table)]
     weights = [part.to(call.example.dtype).numpy() for part in (call.weight, call.self_weight)]
     layout = [part.numpy() for part in (call.table_row, call.pointer, call.neighbor)]
@@ -66,20 +66,20 @@ def _arrays(call: KernelArgs) -> tuple[Any, ...]:
 
 
 def _array(part: Tensor | None, call: KernelArgs) -> Any:
-    """A missing part is an array without rows."""
+    """The part as an array, without rows if it is missing."""
     return (call.example.new_empty(0, call.example.size(1)) if part is None else part).numpy()
 
 
-def _wide(part: Tensor) -> Tensor:
-    """Channels of zeros behind the others, up to the width of the kernels."""
+def _pad(part: Tensor) -> Tensor:
+    """The part with its channels zero-padded to the width of the kernels."""
     return torch.nn.functional.pad(part, (0, WIDTH - part.size(-1)))
 
 
-def _widen(call: KernelArgs) -> KernelArgs:
-    parts = (None if part is None else _wide(part) for part in (call.source, call.target, call.table, call.node))
+def _pad_args(call: KernelArgs) -> KernelArgs:
+    parts = (None if part is None else _pad(part) for part in (call.source, call.target, call.table, call.node))
     source, target, table, node = parts
     return call._replace(source=source, target=target, table=table, node=node)
 
 
-def _narrow(part: Tensor, call: KernelArgs) -> Tensor:
+def _unpad(part: Tensor, call: KernelArgs) -> Tensor:
     return part[..., : call.example.size(1)].contiguous()

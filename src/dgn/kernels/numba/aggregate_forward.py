@@ -1,15 +1,15 @@
-"""One pass on the CPU (Numba): each target node reads its neighbours once, sixteen channels at a time."""
+"""Forward pass on the CPU (Numba): each target node reads its neighbours once, sixteen channels at a time."""
 
 import numpy as np
 
 from dgn.kernels.aggregation import SMALLEST_VARIANCE, Code
-from dgn.kernels.numba.jit import compiled, inlined
-from dgn.kernels.numba.simd import WIDTH, load, load_part, root, spread, store, where_above, where_larger
+from dgn.kernels.numba.jit import inline_jit, jit
+from dgn.kernels.numba.simd import WIDTH, load, load_part, splat, sqrt, store, where_above, where_larger
 
 SUM, MEAN, MAX, MIN, VAR, STD, SIGNED, ABSOLUTE = (int(code) for code in Code)
 
 
-@inlined
+@inline_jit
 def has(codes, first, second):
     for code in codes:
         if code in (first, second):
@@ -17,15 +17,15 @@ def has(codes, first, second):
     return False
 
 
-@inlined
+@inline_jit
 def block_start(block, channels):
-    """The first channel of a block; the last block overlaps the one before it, and does some channels again."""
+    """The first channel of a block; the last block overlaps the previous one and recomputes some channels."""
     return min(block * WIDTH, channels - WIDTH)
 
 
-@inlined
-def finish_isotropic(code, count, total, moment, second, largest, smallest, zero, limit):
-    """One output that no direction enters."""
+@inline_jit
+def isotropic(code, count, total, moment, second, largest, smallest, zero, limit):
+    """One isotropic output."""
     if code == SUM:
         return total
     if code == MEAN:
@@ -38,64 +38,64 @@ def finish_isotropic(code, count, total, moment, second, largest, smallest, zero
     variance = second / count - mean * mean
     if code == VAR:
         return where_larger(variance, zero, variance, zero)
-    return where_larger(variance, limit, root(variance), zero)
+    return where_larger(variance, limit, sqrt(variance), zero)
 
 
-@inlined
+@inline_jit
 def sign_of(value, zero):
-    above, below, neither = spread(np.int8(1)), spread(np.int8(-1)), spread(np.int8(0))
+    above, below, neither = splat(np.int8(1)), splat(np.int8(-1)), splat(np.int8(0))
     return where_above(value, zero, above, where_above(zero, value, below, neither))
 
 
-@compiled
+@jit
 def aggregate_nodes(
     first, last, source, target, table, weight, self_weight, row, pointer, neighbor, codes, columns, has_self,
     node, out, at_max, at_min, sign, average,
 ):  # fmt: skip
-    """All outputs of some nodes."""
+    """All outputs of nodes ``first`` to ``last - 1``."""
     channels, columns_of_weight = out.shape[2], weight.shape[1]
     need_sum, need_var = has(codes, SUM, MEAN), has(codes, VAR, STD)
     need_max, need_min = has(codes, MAX, MAX), has(codes, MIN, MIN)
-    zero, limit = spread(out.dtype.type(0)), spread(out.dtype.type(SMALLEST_VARIANCE))
-    lowest, nowhere = spread(out.dtype.type(-np.inf)), spread(np.int32(-1))
+    zero, limit = splat(out.dtype.type(0)), splat(out.dtype.type(SMALLEST_VARIANCE))
+    lowest, nowhere = splat(out.dtype.type(-np.inf)), splat(np.int32(-1))
     sums = np.empty((columns_of_weight, WIDTH), out.dtype)
     for i in range(first, last):
         begin, end = pointer[i], pointer[i + 1]
         count = out.dtype.type(max(end - begin, 1))
         for block in range((channels + WIDTH - 1) // WIDTH):
             c = block_start(block, channels)
-            own = load_part(target, (i, c))
+            target_part = load_part(target, (i, c))
             total, moment, second, place_max, place_min = zero, zero, zero, nowhere, nowhere
-            largest, smallest = (lowest, lowest) if end > begin else (zero, zero)  # the smallest with another sign
+            largest, smallest = (lowest, lowest) if end > begin else (zero, zero)  # the smallest is negated
             pivot = zero
             if need_var and end > begin:
-                pivot = own + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
+                pivot = target_part + load_part(source, (neighbor[begin], c)) + load_part(table, (row[begin], c))
             for column in range(columns_of_weight):
                 store(sums, (column, 0), zero)
             for slot in range(begin, end):
-                m = own + load_part(source, (neighbor[slot], c)) + load_part(table, (row[slot], c))
+                m = target_part + load_part(source, (neighbor[slot], c)) + load_part(table, (row[slot], c))
                 if need_sum:
                     total = total + m
                 if need_var:
-                    away = m - pivot
-                    moment, second = moment + away, second + away * away
+                    centered = m - pivot
+                    moment, second = moment + centered, second + centered * centered
                 if need_max:
-                    place_max = where_larger(m, largest, spread(np.int32(slot - begin)), place_max)
+                    place_max = where_larger(m, largest, splat(np.int32(slot - begin)), place_max)
                     largest = where_larger(m, largest, m, largest)
                 if need_min:
-                    minus = zero - m
-                    place_min = where_larger(minus, smallest, spread(np.int32(slot - begin)), place_min)
-                    smallest = where_larger(minus, smallest, minus, smallest)
+                    negated = zero - m
+                    place_min = where_larger(negated, smallest, splat(np.int32(slot - begin)), place_min)
+                    smallest = where_larger(negated, smallest, negated, smallest)
                 for column in range(columns_of_weight):
                     store(sums, (column, 0), load(sums, (column, 0)) + weight[slot, column] * m)
             for a in range(len(codes)):
                 if codes[a] < SIGNED:
-                    value = finish_isotropic(codes[a], count, total, moment, second, largest, smallest, zero, limit)
+                    value = isotropic(codes[a], count, total, moment, second, largest, smallest, zero, limit)
                 else:
                     value = load(sums, (columns[a], 0))
                     if has_self and self_weight[i, columns[a]] != 0:
-                        itself = load(node, (i, c)) if len(node) else own + load_part(source, (i, c))
-                        value = value + self_weight[i, columns[a]] * itself
+                        self_message = load(node, (i, c)) if len(node) else target_part + load_part(source, (i, c))
+                        value = value + self_weight[i, columns[a]] * self_message
                     if codes[a] == ABSOLUTE:
                         if len(sign):
                             store(sign, (i, columns[a], c), sign_of(value, zero))

@@ -1,14 +1,14 @@
-"""Randomised elimination of the nodes of a weighted graph (Numba): the inside of the approximate Cholesky factor.
+"""Randomised elimination of the nodes of a weighted graph (Numba): the core of the approximate Cholesky factorisation.
 
-A half-edge is a slot: ``node`` it leads to, ``weight``, its ``twin`` in the list of that node, and the ``follow``-ing
-slot of its own list. Eliminating a node turns each of its edges into one edge between two of its neighbours, so that
-no slot is ever allocated. A weight of 0 marks a dead slot.
+A half-edge is a slot of a linked list: the ``node`` it leads to, its ``weight``, its ``twin`` in the list of that node,
+and the ``next_slot`` of its list. Eliminating a node turns each of its edges into one edge between two of its
+neighbours, so that no slot is ever allocated. A weight of 0 marks a dead slot.
 """
 
 import numpy as np
 from numba import uint32, uint64
 
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 NONE = uint32(0xFFFFFFFF)
 EXACT = 64  # degrees below have a bucket each; above, one bucket per power of two
@@ -17,18 +17,18 @@ SMALL = 24  # neighbours up to which insertion sort is the fastest
 ONE = uint32(1)
 
 
-@compiled
+@jit
 def eliminate(start, node, weight, seed):
     """Eliminate all nodes of one connected graph.
 
-    ``start`` [n + 1] uint32, ``node`` and ``weight`` [2 E] are the symmetric adjacency in rows, columns ascending.
+    ``start`` [n + 1] uint32, ``node`` and ``weight`` [2 E] are the symmetric adjacency in CSR, columns ascending.
 
-    Returns ``order`` [n], and for the node eliminated as number c: ``pivot[c]`` its degree at that time, and its
-    column: rows ``row[first[c] : first[c + 1]]`` (nodes), entries ``entry``, the shares of its neighbours, which add
-    up to 1. The last pivot is 0.
+    Returns ``order`` [n] and, for the c-th eliminated node, ``pivot[c]``, its weighted degree at that time, and its
+    column: rows ``row[first[c] : first[c + 1]]`` (nodes) with entries ``entry``, the normalised weights of its
+    neighbours, which sum to 1. The last pivot is 0.
     """
     n, slots = uint32(len(start) - 1), uint32(len(node))
-    twin, follow, head = _twins(start, node), np.empty(slots, np.uint32), start[:-1].copy()
+    twin, next_slot, head = _twins(start, node), np.empty(slots, np.uint32), start[:-1].copy()
     degree, bucket_of = np.empty(n, np.uint32), np.empty(n, np.uint32)
     first_in, before, after = np.full(BUCKETS, NONE), np.full(n, NONE), np.full(n, NONE)
     for i in range(n):
@@ -36,12 +36,12 @@ def eliminate(start, node, weight, seed):
         if degree[i] == uint32(0):
             head[i] = NONE
         for slot in range(start[i], start[i + ONE]):
-            follow[slot] = slot + ONE if slot + ONE < start[i + ONE] else NONE
-    for i in range(n):  # the last come first, so the queue starts in falling order
+            next_slot[slot] = slot + ONE if slot + ONE < start[i + ONE] else NONE
+    for i in range(n):  # last to first, so that each bucket starts in ascending order
         _enter(n - ONE - i, degree, bucket_of, first_in, before, after)
     order, pivot, first = np.empty(n, np.uint32), np.zeros(n), np.zeros(n + ONE, np.uint32)
     row, entry = np.empty(slots, np.uint32), np.empty(slots, np.float32)
-    place, mine, total = np.full(n, NONE), np.empty(256, np.uint32), np.empty(256)
+    position, slots_of_node, total = np.full(n, NONE), np.empty(256, np.uint32), np.empty(256)
     state = uint64(seed) * uint64(0x9E3779B97F4A7C15) + uint64(0x2545F4914F6CDD1D)
     lowest, end = uint32(0), uint32(0)
     for c in range(n):
@@ -50,13 +50,15 @@ def eliminate(start, node, weight, seed):
         i = first_in[lowest]
         _leave(i, bucket_of, first_in, before, after)
         order[c] = i
-        while len(mine) <= degree[i] + ONE:
-            mine, total = np.empty(2 * len(mine), np.uint32), np.empty(2 * len(mine))
-        count = _collect(i, head, follow, twin, node, weight, place, mine, degree)
+        while len(slots_of_node) <= degree[i] + ONE:
+            slots_of_node, total = np.empty(2 * len(slots_of_node), np.uint32), np.empty(2 * len(slots_of_node))
+        count = _collect(i, head, next_slot, twin, node, weight, position, slots_of_node, degree)
         while len(row) <= end + count:
             row, entry = _longer(row), _longer(entry)
-        _sort(mine, weight, count)
-        state = _column(count, mine, total, node, weight, twin, follow, head, degree, row, entry, end, pivot, c, state)
+        _sort(slots_of_node, weight, count)
+        state = _column(
+            count, slots_of_node, total, node, weight, twin, next_slot, head, degree, row, entry, end, pivot, c, state
+        )
         for q in range(end, end + count):
             lowest = min(lowest, _move(row[q], degree, bucket_of, first_in, before, after))
         end += count
@@ -64,64 +66,64 @@ def eliminate(start, node, weight, seed):
     return order, pivot, first, row[:end].copy(), entry[:end].copy()
 
 
-@compiled
+@jit
 def _twins(start, node):
-    """The slot of the same edge in the list of its other end: rows in order meet the slots of a node in order."""
+    """The slot of the same edge in the list of its other end; rows in order visit the slots of a node in order."""
     n = uint32(len(start) - 1)
-    twin, place = np.empty(len(node), np.uint32), start[:-1].copy()
+    twin, position = np.empty(len(node), np.uint32), start[:-1].copy()
     for i in range(n):
         for slot in range(start[i], start[i + ONE]):
-            twin[slot] = place[node[slot]]
-            place[node[slot]] += ONE
+            twin[slot] = position[node[slot]]
+            position[node[slot]] += ONE
     return twin
 
 
-@compiled
-def _collect(i, head, follow, twin, node, weight, place, mine, degree):
+@jit
+def _collect(i, head, next_slot, twin, node, weight, position, slots_of_node, degree):
     """The live slots of node i, one per neighbour: parallel edges are added up. Returns their number."""
     count = uint32(0)
     slot = head[i]
     while slot != NONE:
         if weight[slot] > 0.0:
             j = node[slot]
-            known = place[j]
-            if known == NONE:
-                place[j] = count
-                mine[count] = slot
+            index = position[j]
+            if index == NONE:
+                position[j] = count
+                slots_of_node[count] = slot
                 count += ONE
             else:
-                weight[mine[known]] += weight[slot]
+                weight[slots_of_node[index]] += weight[slot]
                 weight[twin[slot]] = 0.0
                 degree[j] -= ONE
-        slot = follow[slot]
+        slot = next_slot[slot]
     for q in range(count):
-        place[node[mine[q]]] = NONE
+        position[node[slots_of_node[q]]] = NONE
     return count
 
 
-@compiled
-def _sort(mine, weight, count):
-    """Slots by ascending weight; ties stay in their order."""
+@jit
+def _sort(slots_of_node, weight, count):
+    """Sort slots by ascending weight, in place; the sort is stable."""
     if count > SMALL:
         keys = np.empty(count)
         for q in range(count):
-            keys[q] = weight[mine[q]]
-        sorted_slots = mine[:count][np.argsort(keys, kind="mergesort")]
+            keys[q] = weight[slots_of_node[q]]
+        sorted_slots = slots_of_node[:count][np.argsort(keys, kind="mergesort")]
         for q in range(count):
-            mine[q] = sorted_slots[q]
+            slots_of_node[q] = sorted_slots[q]
         return
     for q in range(ONE, count):
-        slot = mine[q]
+        slot = slots_of_node[q]
         value = weight[slot]
         p = q
-        while p > uint32(0) and weight[mine[p - ONE]] > value:
-            mine[p] = mine[p - ONE]
+        while p > uint32(0) and weight[slots_of_node[p - ONE]] > value:
+            slots_of_node[p] = slots_of_node[p - ONE]
             p -= ONE
-        mine[p] = slot
+        slots_of_node[p] = slot
 
 
-@compiled
-def _column(count, mine, total, node, weight, twin, follow, head, degree, row, entry, end, pivot, c, state):
+@jit
+def _column(count, slots_of_node, total, node, weight, twin, next_slot, head, degree, row, entry, end, pivot, c, state):
     """Write the column of a node, and join each neighbour but the last to a heavier one, drawn by weight.
 
     The neighbour of weight w gets an edge of weight w s / d, where s is the weight of the heavier ones and d of all:
@@ -131,18 +133,18 @@ def _column(count, mine, total, node, weight, twin, follow, head, degree, row, e
         return state
     running = 0.0
     for q in range(count):
-        running += weight[mine[q]]
+        running += weight[slots_of_node[q]]
         total[q] = running
     pivot[c] = running
     last = count - ONE
     for q in range(count):
-        slot = mine[q]
+        slot = slots_of_node[q]
         j = node[slot]
         row[end + q] = j
         entry[end + q] = weight[slot] / running
-        back = twin[slot]
+        twin_slot = twin[slot]
         if q == last:
-            weight[back] = 0.0
+            weight[twin_slot] = 0.0
             degree[j] -= ONE
             break
         heavier = running - total[q]
@@ -151,16 +153,16 @@ def _column(count, mine, total, node, weight, twin, follow, head, degree, row, e
         state ^= state << uint64(17)
         chance = float(state >> uint64(11)) * 1.1102230246251565e-16
         chosen = _search(total, q + ONE, last, total[q] + chance * heavier)
-        k = node[mine[chosen]]
-        fresh = weight[slot] * heavier / running
-        node[back], weight[back] = k, fresh
-        node[slot], weight[slot] = j, fresh
-        follow[slot], head[k] = head[k], slot
+        k = node[slots_of_node[chosen]]
+        new_weight = weight[slot] * heavier / running
+        node[twin_slot], weight[twin_slot] = k, new_weight
+        node[slot], weight[slot] = j, new_weight
+        next_slot[slot], head[k] = head[k], slot
         degree[k] += ONE
     return state
 
 
-@compiled
+@jit
 def _search(total, low, high, value):
     """The first of ``low`` to ``high`` whose running total reaches ``value``."""
     while low < high:
@@ -172,16 +174,16 @@ def _search(total, low, high, value):
     return low
 
 
-@compiled
+@jit
 def _longer(array):
     longer = np.empty(2 * len(array) + 64, array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-@compiled
+@jit
 def _bucket(degree):
-    """Small degrees as they are, large ones by their number of bits."""
+    """The bucket of a degree: small degrees themselves, large ones by their number of bits."""
     if degree < uint32(EXACT):
         return degree
     bits = uint32(0)
@@ -191,7 +193,7 @@ def _bucket(degree):
     return uint32(EXACT) + bits
 
 
-@compiled
+@jit
 def _enter(i, degree, bucket_of, first_in, before, after):
     bucket = _bucket(degree[i])
     bucket_of[i], before[i], after[i] = bucket, NONE, first_in[bucket]
@@ -201,7 +203,7 @@ def _enter(i, degree, bucket_of, first_in, before, after):
     return bucket
 
 
-@compiled
+@jit
 def _leave(i, bucket_of, first_in, before, after):
     if before[i] == NONE:
         first_in[bucket_of[i]] = after[i]
@@ -211,9 +213,9 @@ def _leave(i, bucket_of, first_in, before, after):
         before[after[i]] = before[i]
 
 
-@compiled
+@jit
 def _move(i, degree, bucket_of, first_in, before, after):
-    """Put a node whose degree changed into its bucket, and return that."""
+    """Move a node whose degree changed to its bucket, and return the bucket."""
     bucket = _bucket(degree[i])
     if bucket != bucket_of[i]:
         _leave(i, bucket_of, first_in, before, after)

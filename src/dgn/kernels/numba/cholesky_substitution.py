@@ -3,16 +3,16 @@
 import numpy as np
 from numba import uint64
 
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 ONE = uint64(1)
 
 
-@compiled
+@jit
 def substitute(order, first, row, entry, inverse, right, begin, end, target, shift):
     """Solve for columns ``begin`` to ``end`` of ``right``, and write them ``shift`` columns further in ``target``.
 
-    On a float32 copy in the order of elimination; see ``Factor`` for the first five arguments.
+    The arithmetic is on a float32 copy in the order of elimination; see ``Factor`` for the first five arguments.
     """
     n, m, b, t = uint64(len(order)), uint64(end - begin), uint64(begin), uint64(begin + shift)
     y = np.empty((len(order), end - begin), np.float32)
@@ -26,7 +26,7 @@ def substitute(order, first, row, entry, inverse, right, begin, end, target, shi
             target[uint64(order[c]), t + q] = y[c, q]
 
 
-@compiled
+@jit
 def _forward(first, row, entry, y):
     n, m = uint64(y.shape[0]), uint64(y.shape[1])
     for c in range(n):
@@ -36,11 +36,11 @@ def _forward(first, row, entry, y):
                 y[r, q] += share * y[c, q]
 
 
-@compiled
+@jit
 def _backward(first, row, entry, inverse, y):
     n, m = uint64(y.shape[0]), uint64(y.shape[1])
-    for back in range(n):
-        c = n - ONE - back
+    for step in range(n):
+        c = n - ONE - step
         for q in range(m):
             y[c, q] *= inverse[c]
         for at in range(uint64(first[c]), uint64(first[c + ONE])):

@@ -1,10 +1,10 @@
-"""One symmetric matrix (Numba): eight neighbouring columns of a row are one vector, or eight eigenvalues of a step.
+"""Lowest eigenpairs of one symmetric matrix (Numba): a vector is eight columns of a row, or eight eigenvalues.
 
-For matrices of which eight at once would not fit into the cache. Rows are padded with zeros to whole vectors.
+For matrices of which eight would not fit into the cache. Rows are zero-padded to whole vectors.
 """
 
-from dgn.kernels.numba.jit import compiled
-from dgn.kernels.numba.simd_float64 import LANES, across, load, spread, store
+from dgn.kernels.numba.jit import jit
+from dgn.kernels.numba.simd_float64 import LANES, load, splat, store, sum_lanes
 from dgn.kernels.numba.sturm import CUTS, multisect
 from dgn.kernels.numba.tridiagonal import factorize, rescale, substitute
 from dgn.kernels.numba.tridiagonalize import reduce, transform
@@ -13,12 +13,12 @@ ITERATIONS = 2  # of inverse iteration
 APART = 2e-16  # between the shifts of copies of one eigenvalue, so that their vectors differ from the start
 
 
-@compiled
+@jit
 def lowest(n, count, matrix, values, vectors, work, noise):
     """The ``count`` pairs after the trivial one: ``values [count]`` and rows 1 to ``count`` of ``vectors``.
 
-    ``matrix`` has as many rows as columns, padded to whole vectors with zeros; it is destroyed. Row 0 of ``vectors``
-    holds the unit eigenvector of eigenvalue 0, and is destroyed. ``work`` has room for ``room(n, count)`` vectors.
+    ``matrix`` is square, zero-padded to whole vectors, and overwritten; so is row 0 of ``vectors``, the unit
+    eigenvector of eigenvalue 0. ``work`` holds ``workspace_size(n, count)`` vectors.
     """
     length = LANES * (n + 8)
     diagonal, off_diagonal, square = work, work[length:], work[2 * length :]
@@ -26,8 +26,8 @@ def lowest(n, count, matrix, values, vectors, work, noise):
     reduce(n, matrix, narrow, narrow[n + 8 :], factor, scratch)
     narrow[n + 8] = narrow[2 * n + 8] = narrow[2 * n + 9] = 0.0
     for i in range(n + 2):
-        store(diagonal, i, spread(narrow[i]))
-        store(off_diagonal, i, spread(narrow[n + 8 + i]))
+        store(diagonal, i, splat(narrow[i]))
+        store(off_diagonal, i, splat(narrow[n + 8 + i]))
     store(scratch, 0, rescale(n, diagonal, off_diagonal, square))
     norm = scratch[0]
     part = LANES * 3 * (-(-CUTS * count // (3 * LANES)))
@@ -39,24 +39,24 @@ def lowest(n, count, matrix, values, vectors, work, noise):
         values[q] *= norm
 
 
-@compiled
-def room(n, count):
-    """How many vectors ``lowest`` works with."""
+@jit
+def workspace_size(n, count):
+    """The number of scratch vectors of ``lowest``."""
     return 4 * (n + 8) + max(6 * (n + 8), count + 6)
 
 
-@compiled
+@jit
 def iterate(n, diagonal, off_diagonal, values, count, vectors, work, noise):
     """Rows 1 to ``count`` of ``vectors`` from ``values``, eight at a time; row 0 holds that of eigenvalue 0."""
     width = LANES * (-(-n // LANES))
     factors, x = work, work[5 * LANES * (n + 8) :]
     for start in range(0, count, LANES):
-        some = min(LANES, count - start)
+        lanes_used = min(LANES, count - start)
         for lane in range(LANES):
             q = min(start + lane, count - 1)
             x[lane] = values[q] + APART * q
         factorize(n, diagonal, off_diagonal, load(x, 0), factors)
-        for q in range(start, start + some):
+        for q in range(start, start + lanes_used):
             for i in range(n):
                 vectors[(q + 1) * width + i] = noise[q * n + i]
             vectors[(q + 1) * width + n : (q + 2) * width] = 0.0
@@ -66,27 +66,27 @@ def iterate(n, diagonal, off_diagonal, values, count, vectors, work, noise):
                 for i in range(n):
                     x[i * LANES + lane] = vectors[row + i]
             substitute(n, factors, x, 0)
-            for q in range(start, start + some):
+            for q in range(start, start + lanes_used):
                 for i in range(n):
                     vectors[(q + 1) * width + i] = x[i * LANES + q - start]
                 orthonormalize(width // LANES, q + 1, vectors)
 
 
-@compiled
+@jit
 def orthonormalize(tiles, q, vectors):
-    """Make row q orthogonal to those before it, and of unit length. Twice, since rounding spoils the first time."""
-    mine = q * tiles
+    """Make row q orthogonal to those before it, and of unit length. Twice, against rounding."""
+    row = q * tiles
     for _ in range(2):
         for p in range(q):
-            inner = spread(0.0)
+            inner = splat(0.0)
             for t in range(tiles):
-                inner += load(vectors, p * tiles + t) * load(vectors, mine + t)
-            inner = spread(across(inner))
+                inner += load(vectors, p * tiles + t) * load(vectors, row + t)
+            inner = splat(sum_lanes(inner))
             for t in range(tiles):
-                store(vectors, mine + t, load(vectors, mine + t) - inner * load(vectors, p * tiles + t))
-    square = spread(0.0)
+                store(vectors, row + t, load(vectors, row + t) - inner * load(vectors, p * tiles + t))
+    square = splat(0.0)
     for t in range(tiles):
-        square += load(vectors, mine + t) * load(vectors, mine + t)
-    scale = spread(across(square) ** -0.5)
+        square += load(vectors, row + t) * load(vectors, row + t)
+    scale = splat(sum_lanes(square) ** -0.5)
     for t in range(tiles):
-        store(vectors, mine + t, load(vectors, mine + t) * scale)
+        store(vectors, row + t, load(vectors, row + t) * scale)

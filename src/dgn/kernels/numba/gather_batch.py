@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from dgn.kernels.batch_layout import BatchLayout
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 
-@compiled
+@jit
 def place_graphs(chosen, first_node, first_edge, node_start, edge_start):
     """Where each graph begins in a batch, and the last one ends; -1 is no graph. Both ``starts`` [B + 1]."""
     node_start[0], edge_start[0] = 0, 0
@@ -21,7 +21,7 @@ def place_graphs(chosen, first_node, first_edge, node_start, edge_start):
         edge_start[b + 1] = edge_start[b] + (first_edge[g + 1] - first_edge[g] if there else 0)
 
 
-@compiled
+@jit
 def place_edges(chosen, first, node_start, start, edge_index, target_to_source, last, ends, place):
     """Ends of the edges, and their place in the order of sources; padding edges begin and end in the last node."""
     for b in range(len(chosen)):
@@ -34,7 +34,7 @@ def place_edges(chosen, first, node_start, start, edge_index, target_to_source, 
         ends[0, e], ends[1, e], place[e] = last, last, e
 
 
-@compiled
+@jit
 def place_nodes(chosen, first, start, edge_start, by_target, by_source, pointer, source_pointer, batch, mask):
     """Where the edges of each node begin in both orders, its graph, and whether it is real."""
     for b in range(len(chosen)):
@@ -46,7 +46,7 @@ def place_nodes(chosen, first, start, edge_start, by_target, by_source, pointer,
     batch[start[-1] :], mask[start[-1] :] = len(chosen), 0
 
 
-@compiled
+@jit
 def copy_rows(chosen, first, start, values, out):
     """The rows of each graph; padding gets the first row of all."""
     for b in range(len(chosen)):

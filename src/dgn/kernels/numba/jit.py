@@ -1,4 +1,4 @@
-"""Numba's compiler, as all kernels for the CPU use it."""
+"""The decorators with which all CPU kernels are compiled."""
 
 import warnings
 from collections.abc import Callable
@@ -8,34 +8,33 @@ from typing import Any
 from numba import njit
 
 
-def compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: compiled without the interpreter lock, arithmetic as NumPy's, kept on disk for the next process.
+def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` without the GIL, with NumPy's error model and an on-disk cache.
 
-    Where neither the package nor the home of the user can be written to, every process compiles for itself.
+    Where neither the package nor the user's home directory is writable, every process compiles for itself.
     """
-
     build = partial(njit, nogil=True, error_model="numpy", **options)
 
     def compile_kernel(function: Callable[..., Any]) -> Any:
         try:
             return build(cache=True)(function)
-        except RuntimeError as no_place:
-            if "no locator" not in str(no_place):
+        except RuntimeError as error:
+            if "no locator" not in str(error):
                 raise
-            _warn()
+            _warn_no_cache()
             return build()(function)
 
     return compile_kernel
 
 
 @cache
-def _warn() -> None:
+def _warn_no_cache() -> None:
     warnings.warn(
-        "compiled kernels: expected a folder to keep them in, got none that can be written to; they are compiled anew "
-        "in every process, which takes up to a minute: set NUMBA_CACHE_DIR to a folder",
+        "numba cache: expected a writable folder for compiled kernels, got none; every process compiles them again, "
+        "which takes up to a minute: set NUMBA_CACHE_DIR to a folder",
         stacklevel=2,
     )
 
 
-compiled = compiler()
-inlined = compiler(forceinline=True)
+jit = cached_njit()
+inline_jit = cached_njit(forceinline=True)

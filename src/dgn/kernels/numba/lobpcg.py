@@ -1,7 +1,7 @@
 """Products with tall matrices of few columns (Numba), whose bits do not depend on the number of threads.
 
-Rows are handled in pieces of fixed size; sums over rows are taken piece by piece, then over pieces in order. Some
-columns of an array are named by ``Columns``, not by a slice: a compiler that knows rows to be contiguous vectorises.
+Rows are processed in blocks of fixed size; sums over rows are taken block by block, then over blocks in order. Columns
+of an array are passed as ``Columns``, not as a slice: with contiguous rows the compiler vectorises.
 """
 
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from numba import uint64
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dgn.kernels.numba.jit import compiler
+from dgn.kernels.numba.jit import cached_njit
 from dgn.kernels.numba.threads import for_chunks
 
 Array = NDArray[np.float64]
 
-PIECE = 1024  # rows
+BLOCK = 1024  # rows
 ONE, TWO, THREE, FOUR = uint64(1), uint64(2), uint64(3), uint64(4)
-_fast = compiler(fastmath={"reassoc", "contract", "nsz"})
+_fast = cached_njit(fastmath={"reassoc", "contract", "nsz"})
 
 
 class Columns(NamedTuple):
@@ -32,13 +32,13 @@ class Columns(NamedTuple):
         return self.array[:, self.first : self.first + self.count]
 
 
-def every(array: Array) -> Columns:
+def all_columns(array: Array) -> Columns:
     """All columns."""
     return Columns(array, 0, array.shape[1])
 
 
 class Rows(NamedTuple):
-    """A sparse matrix in rows, with indices that cannot be negative: they need no check in compiled loops."""
+    """A CSR matrix with unsigned indices, which compiled loops need not check for negative values."""
 
     start: NDArray[np.uint32]
     column: NDArray[np.uint32]
@@ -46,53 +46,53 @@ class Rows(NamedTuple):
 
 
 def rows_of(matrix: csr_array) -> Rows:
-    """The rows of a SciPy matrix."""
+    """A SciPy CSR matrix as :class:`Rows`."""
     return Rows(matrix.indptr.astype(np.uint32), matrix.indices.astype(np.uint32), matrix.data.astype(np.float64))
 
 
 def inner(left: Columns, right: Columns) -> Array:
     """The inner products of columns, ``left.T @ right``. [n, p], [n, q] -> [p, q]"""
-    pieces = -(-len(left.array) // PIECE)
-    partial = np.zeros((pieces, left.count, right.count))
+    blocks = -(-len(left.array) // BLOCK)
+    partial = np.zeros((blocks, left.count, right.count))
     work = left.array, left.first, right.array, right.first, partial
-    for_chunks(lambda begin, end: _inner(begin, end, *work), pieces, 4)
+    for_chunks(lambda begin, end: _inner(begin, end, *work), blocks, 4)
     return np.asarray(partial.sum(axis=0))
 
 
 def combine(basis: Columns, mixture: Array, target: Columns) -> None:
     """``target[:] = basis @ mixture``; the target may be columns of the basis. [n, p], [p, q], [n, q]"""
     work = basis.array, basis.first, np.ascontiguousarray(mixture), target.array, target.first
-    for_chunks(lambda begin, end: _combine(begin, end, *work), len(basis.array), PIECE)
+    for_chunks(lambda begin, end: _combine(begin, end, *work), len(basis.array), BLOCK)
 
 
 def multiply(matrix: Rows, vectors: Columns, shift: Array, target: Array) -> None:
     """``target[:, :q] = matrix @ vectors - vectors * shift``. [n, n], [n, q], [q], [n, q or more]"""
     compact = np.ascontiguousarray(vectors.view())  # rows are read in any order, and should share no cache line
     work = *matrix, compact, shift, target
-    for_chunks(lambda begin, end: _multiply(begin, end, *work), len(target), PIECE)
+    for_chunks(lambda begin, end: _multiply(begin, end, *work), len(target), BLOCK)
 
 
 @_fast
 def _inner(first, last, left, left_first, right, right_first, partial):
     n, p, q = uint64(len(left)), uint64(partial.shape[1]), uint64(partial.shape[2])
     a, b = uint64(left_first), uint64(right_first)
-    for piece in range(uint64(first), uint64(last)):
-        begin = piece * uint64(PIECE)
-        end = min(begin + uint64(PIECE), n)
+    for block in range(uint64(first), uint64(last)):
+        begin = block * uint64(BLOCK)
+        end = min(begin + uint64(BLOCK), n)
         quads = end - (end - begin) % FOUR
-        for r in range(begin, quads, FOUR):  # four rows at once: a quarter of the traffic with the sums
+        for r in range(begin, quads, FOUR):  # four rows at once: a quarter of the loads and stores of the sums
             for i in range(p):
                 w, x = left[r, a + i], left[r + ONE, a + i]
                 y, z = left[r + TWO, a + i], left[r + THREE, a + i]
                 for j in range(q):
-                    partial[piece, i, j] += (
+                    partial[block, i, j] += (
                         w * right[r, b + j] + x * right[r + ONE, b + j]
                         + y * right[r + TWO, b + j] + z * right[r + THREE, b + j]
                     )  # fmt: skip
         for r in range(quads, end):
             for i in range(p):
                 for j in range(q):
-                    partial[piece, i, j] += left[r, a + i] * right[r, b + j]
+                    partial[block, i, j] += left[r, a + i] * right[r, b + j]
 
 
 @_fast
@@ -126,8 +126,8 @@ def _multiply(first, last, rows, columns, data, vectors, shift, target):
         for j in range(q):
             total[j] = -shift[j] * vectors[row, j]
         for at in range(uint64(rows[row]), uint64(rows[row + ONE])):
-            x, other = data[at], uint64(columns[at])
+            x, column = data[at], uint64(columns[at])
             for j in range(q):
-                total[j] += x * vectors[other, j]
+                total[j] += x * vectors[column, j]
         for j in range(q):
             target[row, j] = total[j]

@@ -1,29 +1,29 @@
-"""The canonical sign of many eigenvectors of many components (Numba); the rule is in :mod:`dgn.spectral.sign`."""
+"""Canonical signs of the eigenvectors of many components (Numba); the rule is in :mod:`dgn.spectral.sign`."""
 
 import numpy as np
 
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 
-@compiled
+@jit
 def signs(first, last, size, start, nodes, vectors, degree, error, undecided, nearly, sign, decided):
-    """Components ``first`` to ``last - 1``: ``sign`` and ``decided`` [C, k]."""
-    for member in range(first, last):
-        mine = nodes[start[member] : start[member] + size[member]]
+    """Write ``sign`` and ``decided`` [C, k] of components ``first`` to ``last - 1``."""
+    for component in range(first, last):
+        members = nodes[start[component] : start[component] + size[component]]
         for q in range(vectors.shape[1]):
-            sign[member, q] = _by_moments(mine, q, vectors, degree, error[member, q], undecided)
-            decided[member, q] = sign[member, q] != 0.0
-            if not decided[member, q]:
-                sign[member, q] = _by_largest(mine, q, vectors, nearly)
+            sign[component, q] = _by_moments(members, q, vectors, degree, error[component, q], undecided)
+            decided[component, q] = sign[component, q] != 0.0
+            if not decided[component, q]:
+                sign[component, q] = _by_largest(members, q, vectors, nearly)
 
 
-@compiled
-def _by_moments(mine, q, vectors, degree, error, undecided):
+@jit
+def _by_moments(members, q, vectors, degree, error, undecided):
     """The sign of the first odd moment that does not vanish; 0 if all of them do."""
     for odd in (3, 1, 5):
         for power in range(4):
             total, magnitude, slope = 0.0, 0.0, 0.0
-            for node in mine:
+            for node in members:
                 value = vectors[node, q]
                 term, side = value, 1.0
                 for _ in range(odd // 2):
@@ -40,13 +40,13 @@ def _by_moments(mine, q, vectors, degree, error, undecided):
     return 0.0
 
 
-@compiled
-def _by_largest(mine, q, vectors, nearly):
+@jit
+def _by_largest(members, q, vectors, nearly):
     """The sign of the first entry that is largest in magnitude up to rounding; 1 for a vector of zeros."""
     largest = 0.0
-    for node in mine:
+    for node in members:
         largest = max(largest, abs(vectors[node, q]))
-    for node in mine:
+    for node in members:
         if abs(vectors[node, q]) > nearly * largest:
             return np.sign(vectors[node, q])
     return 1.0

@@ -1,8 +1,8 @@
-"""Sixteen neighbouring channels as one value that Numba keeps in vector registers.
+"""SIMD vectors of sixteen channels as Numba values.
 
-Left to itself the compiler turns a loop over channels into vector instructions only behind checks that arrays do not
-overlap, and does the channels that fill no register one by one. Kernels written with these values hold their sums in
-registers. Nothing crosses lanes. Without wide registers LLVM takes several narrow ones.
+The compiler vectorises a plain loop over channels only behind checks that arrays do not overlap, and handles the
+remainder one by one. Kernels written with these values hold their sums in registers. Lanes are independent. Without
+wide registers LLVM uses several narrow ones.
 """
 
 import operator
@@ -17,7 +17,7 @@ _FUSE = ("contract",)  # a product and a sum may become one instruction
 
 
 class Lanes(types.Type):
-    """``WIDTH`` numbers of one kind."""
+    """A vector of ``WIDTH`` scalars of one type."""
 
     def __init__(self, scalar):
         self.scalar = scalar
@@ -26,18 +26,18 @@ class Lanes(types.Type):
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.scalar).get_value_type(), WIDTH))
+    def __init__(self, manager, lanes):
+        super().__init__(manager, lanes, ir.VectorType(manager.lookup(lanes.scalar).get_value_type(), WIDTH))
 
 
 def _place(context, builder, signature, arguments):
-    """Where lanes begin in an array: its last axis is contiguous, and nothing is checked."""
+    """Address of the first lane in an array whose last axis is contiguous; bounds are not checked."""
     array, indices = signature.args[:2]
     parts = context.make_array(array)(context, builder, arguments[0])
     place = builder.ptrtoint(parts.data, context.get_value_type(types.intp))
     strides = cgutils.unpack_tuple(builder, parts.strides, array.ndim)
-    for index, kind, stride in zip(cgutils.unpack_tuple(builder, arguments[1]), indices, strides, strict=True):
-        place = builder.add(place, builder.mul(context.cast(builder, index, kind, types.intp), stride))
+    for index, index_type, stride in zip(cgutils.unpack_tuple(builder, arguments[1]), indices, strides, strict=True):
+        place = builder.add(place, builder.mul(context.cast(builder, index, index_type, types.intp), stride))
     return builder.inttoptr(place, ir.VectorType(context.get_data_type(array.dtype), WIDTH).as_pointer())
 
 
@@ -56,13 +56,13 @@ def load_part(typing, array, indices):
     """``load``, or 0 from an array without rows."""
 
     def emit(context, builder, signature, arguments):
-        kind = ir.VectorType(context.get_data_type(array.dtype), WIDTH)
-        found = cgutils.alloca_once_value(builder, ir.Constant(kind, None))
+        vector_type = ir.VectorType(context.get_data_type(array.dtype), WIDTH)
+        loaded = cgutils.alloca_once_value(builder, ir.Constant(vector_type, None))
         rows = cgutils.unpack_tuple(builder, context.make_array(array)(context, builder, arguments[0]).shape)[0]
         with builder.if_then(builder.icmp_signed("!=", rows, ir.Constant(rows.type, 0))):
             place = _place(context, builder, signature, arguments)
-            builder.store(builder.load(place, align=array.dtype.bitwidth // 8), found)
-        return builder.load(found)
+            builder.store(builder.load(place, align=array.dtype.bitwidth // 8), loaded)
+        return builder.load(loaded)
 
     return Lanes(array.dtype)(array, indices), emit
 
@@ -79,22 +79,22 @@ def store(typing, array, indices, value):
     return types.void(array, indices, value), emit
 
 
-def spread_number(builder, number):
-    wide = ir.VectorType(number.type, WIDTH)
-    one = builder.insert_element(ir.Constant(wide, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+def splat_scalar(builder, number):
+    vectors = ir.VectorType(number.type, WIDTH)
+    one = builder.insert_element(ir.Constant(vectors, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
     order = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), order)
+    return builder.shuffle_vector(one, ir.Constant(vectors, ir.Undefined), order)
 
 
 @intrinsic
-def spread(typing, number):
-    """One number in all lanes."""
-    return Lanes(number)(number), lambda context, builder, signature, arguments: spread_number(builder, arguments[0])
+def splat(typing, number):
+    """One scalar in all lanes."""
+    return Lanes(number)(number), lambda context, builder, signature, arguments: splat_scalar(builder, arguments[0])
 
 
 @intrinsic
 def where_above(typing, a, b, yes, no):
-    """``yes`` where a > b, else ``no``; NaN is above nothing."""
+    """``yes`` where a > b, else ``no``; false for NaN."""
 
     def emit(context, builder, signature, arguments):
         return builder.select(builder.fcmp_ordered(">", *arguments[:2]), *arguments[2:])
@@ -104,7 +104,7 @@ def where_above(typing, a, b, yes, no):
 
 @intrinsic
 def where_larger(typing, a, b, yes, no):
-    """``yes`` where a > b or a is NaN, else ``no``: NaN is above all numbers, and stays."""
+    """``yes`` where a > b or a is NaN, else ``no``: NaN compares above all numbers."""
 
     def emit(context, builder, signature, arguments):
         above = builder.fcmp_ordered(">", *arguments[:2])
@@ -115,7 +115,7 @@ def where_larger(typing, a, b, yes, no):
 
 @intrinsic
 def where_equal(typing, a, b, yes, no):
-    """``yes`` where the whole numbers a and b are the same, else ``no``."""
+    """``yes`` where the integers a and b are equal, else ``no``."""
 
     def emit(context, builder, signature, arguments):
         return builder.select(builder.icmp_signed("==", *arguments[:2]), *arguments[2:])
@@ -125,37 +125,37 @@ def where_equal(typing, a, b, yes, no):
 
 @intrinsic
 def as_floating(typing, a, like):
-    """Whole numbers as floating-point numbers of the kind of ``like``."""
+    """Integers converted to the floating-point type of ``like``."""
     return like(a, like), lambda context, builder, signature, arguments: builder.sitofp(arguments[0], arguments[1].type)
 
 
 @intrinsic
-def root(typing, a):
+def sqrt(typing, a):
     """Square root."""
 
     def emit(context, builder, signature, arguments):
-        kind = ir.FunctionType(arguments[0].type, [arguments[0].type])
+        function_type = ir.FunctionType(arguments[0].type, [arguments[0].type])
         name = f"llvm.sqrt.v{WIDTH}f{a.scalar.bitwidth}"
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+        return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), arguments)
 
     return a(a), emit
 
 
 def _define(operation, instruction, **flags):
-    """Let an operator act lane by lane; a number beside lanes stands in all of them."""
+    """Define an operator lane by lane; a scalar operand is broadcast."""
 
     @intrinsic
     def by_lane(typing, a, b):
         def emit(context, builder, signature, arguments):
-            wide = (x if isinstance(x.type, ir.VectorType) else spread_number(builder, x) for x in arguments)
-            return getattr(builder, instruction)(*wide, **flags)
+            vectors = (x if isinstance(x.type, ir.VectorType) else splat_scalar(builder, x) for x in arguments)
+            return getattr(builder, instruction)(*vectors, **flags)
 
         return (a if isinstance(a, Lanes) else b)(a, b), emit
 
     @overload(operation)
     def choose(a, b):
-        kinds = {x.scalar if isinstance(x, Lanes) else x for x in (a, b)}
-        if len(kinds) == 1 and (isinstance(a, Lanes) or isinstance(b, Lanes)):
+        scalars = {x.scalar if isinstance(x, Lanes) else x for x in (a, b)}
+        if len(scalars) == 1 and (isinstance(a, Lanes) or isinstance(b, Lanes)):
             return lambda a, b: by_lane(a, b)
         return None
 

@@ -1,8 +1,7 @@
-"""Eight float64 numbers that Numba keeps in vector registers: one number per lane, the same step for all.
+"""SIMD vectors of eight float64 lanes as Numba values.
 
-Kernels written with these values read like scalar code. Nothing crosses lanes except ``across``, so what a lane gets
-does not depend on its neighbours, and the sums have a fixed order. Without wide registers LLVM takes several narrow
-ones.
+Kernels written with these values read like scalar code. Lanes are independent except in ``sum_lanes``, whose order is
+fixed. Without wide registers LLVM uses several narrow ones.
 """
 
 import operator
@@ -14,7 +13,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -23,11 +22,11 @@ _FUSE = ("contract",)  # a product and a sum may become one instruction
 
 
 class Lanes(types.Type):
-    """Eight float64 numbers."""
+    """A vector of eight float64 lanes."""
 
 
 class Mask(types.Type):
-    """Eight truth values."""
+    """A vector of eight booleans."""
 
 
 lanes, mask = Lanes("lanes"), Mask("mask")
@@ -35,18 +34,18 @@ lanes, mask = Lanes("lanes"), Mask("mask")
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, _VECTOR)
+    def __init__(self, manager, lanes_type):
+        super().__init__(manager, lanes_type, _VECTOR)
 
 
 @register_model(Mask)
 class _MaskModel(models.PrimitiveModel):
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, _BITS)
+    def __init__(self, manager, lanes_type):
+        super().__init__(manager, lanes_type, _BITS)
 
 
 def _define(operation, operand, result, emit):
-    """Give an operator its meaning for two values of type ``operand``."""
+    """Define an operator for two values of type ``operand``."""
 
     @infer_global(operation)
     class _Template(AbstractTemplate):
@@ -69,30 +68,30 @@ _define(operator.xor, mask, mask, lambda builder, a, b: builder.xor(a, b))
 
 
 def _call(name, count):
-    """A function of LLVM on ``count`` vectors."""
+    """A call of an LLVM function of ``count`` vectors."""
 
     def emit(context, builder, sig, args):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * count)
-        function = cgutils.get_or_insert_function(builder.module, kind, f"{name}.v{LANES}f64")
+        function_type = ir.FunctionType(_VECTOR, [_VECTOR] * count)
+        function = cgutils.get_or_insert_function(builder.module, function_type, f"{name}.v{LANES}f64")
         return builder.call(function, args)
 
     return emit
 
 
 @intrinsic
-def magnitude(typing, a):
+def fabs(typing, a):
     """Absolute value."""
     return lanes(lanes), _call("llvm.fabs", 1)
 
 
 @intrinsic
-def root(typing, a):
+def sqrt(typing, a):
     """Square root."""
     return lanes(lanes), _call("llvm.sqrt", 1)
 
 
 @intrinsic
-def signed(typing, a, b):
+def copysign(typing, a, b):
     """The magnitude of a with the sign of b."""
     return lanes(lanes, lanes), _call("llvm.copysign", 2)
 
@@ -104,8 +103,8 @@ def where(typing, choice, a, b):
 
 
 @intrinsic
-def spread(typing, number):
-    """One number in all lanes."""
+def splat(typing, number):
+    """One scalar in all lanes."""
 
     def emit(context, builder, sig, args):
         one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
@@ -116,7 +115,7 @@ def spread(typing, number):
 
 
 @intrinsic
-def across(typing, a):
+def sum_lanes(typing, a):
     """The sum over the lanes, in a fixed order."""
 
     def emit(context, builder, sig, args):
@@ -131,7 +130,7 @@ def across(typing, a):
 
 
 def _place(context, builder, array_type, array, index):
-    """Address of vector number ``index`` of a contiguous array."""
+    """Address of elements ``8 * index`` and following of a contiguous array."""
     data = context.make_array(array_type)(context, builder, array).data
     first = builder.gep(data, [builder.mul(index, ir.Constant(index.type, LANES))])
     return builder.bitcast(first, _VECTOR.as_pointer())
@@ -139,7 +138,7 @@ def _place(context, builder, array_type, array, index):
 
 @intrinsic
 def load(typing, array, index):
-    """Numbers 8 index to 8 index + 7 of a contiguous float64 array."""
+    """Elements ``8 * index`` to ``8 * index + 7`` of a contiguous float64 array."""
 
     def emit(context, builder, sig, args):
         return builder.load(_place(context, builder, sig.args[0], args[0], args[1]), align=8)
@@ -149,7 +148,7 @@ def load(typing, array, index):
 
 @intrinsic
 def store(typing, array, index, a):
-    """Write numbers 8 index to 8 index + 7 of a contiguous float64 array."""
+    """Write elements ``8 * index`` to ``8 * index + 7`` of a contiguous float64 array."""
 
     def emit(context, builder, sig, args):
         builder.store(args[2], _place(context, builder, sig.args[0], args[0], args[1]), align=8)
@@ -158,9 +157,9 @@ def store(typing, array, index, a):
     return types.void(array, types.int64, lanes), emit
 
 
-@compiled
-def vectors(count):
-    """Room for ``count`` vectors, zero, on the boundary of a cache line."""
+@jit
+def aligned_zeros(count):
+    """``count`` vectors of zeros, aligned to a cache line."""
     raw = np.zeros(LANES * count + LANES - 1)
     skip = (-raw.ctypes.data % 64) // 8
     return raw[skip : skip + LANES * count]

@@ -1,23 +1,23 @@
-"""Eigenvalues of tridiagonal matrices by counting sign changes (Numba): the wanted ones only, exact to rounding."""
+"""Eigenvalues of tridiagonal matrices by counting sign changes of Sturm sequences (Numba), exact to rounding."""
 
-from dgn.kernels.numba.jit import compiled
-from dgn.kernels.numba.simd_float64 import LANES, load, magnitude, spread, store, where
+from dgn.kernels.numba.jit import jit
+from dgn.kernels.numba.simd_float64 import LANES, fabs, load, splat, store, where
 
-STEPS = 4  # of the recurrence between two looks at its size; diagonals are padded to a multiple
+STEPS = 4  # of the recurrence between two rescalings; diagonals are padded to a multiple
 HALVINGS = 54  # of the interval: enough for float64
 CUTS = 4  # points at which the interval of an eigenvalue of a single matrix is cut at once
 SECTIONS = 24  # rounds of cutting in CUTS + 1 parts: 5^24 > 2^55
 
 
-@compiled
+@jit
 def count_below(n, diagonal, square, points, below):
-    r"""How many eigenvalues lie below three points at once, in every lane: vectors 0, 1 and 2 of ``points``.
+    r"""The number of eigenvalues below each of three points, in every lane: vectors 0, 1 and 2 of ``points``.
 
     The leading minors :math:`p_i = (d_i - x) p_{i-1} - e_i^2 p_{i-2}` of the shifted matrix change sign once for each.
-    Three at once, since a step has to wait for the last one of its own point only.
+    Three independent recurrences hide the latency of a step.
     """
     x, y, z = load(points, 0), load(points, 1), load(points, 2)
-    zero, one = spread(0.0), spread(1.0)
+    zero, one = splat(0.0), splat(1.0)
     x_before, x_now, x_count = zero, one, zero
     y_before, y_now, y_count = zero, one, zero
     z_before, z_now, z_count = zero, one, zero
@@ -30,10 +30,10 @@ def count_below(n, diagonal, square, points, below):
     store(below, 2, z_count)
 
 
-@compiled
+@jit
 def advance(diagonal, square, i, point, before, now, count):
-    """Four steps of the recurrence, then the pair is brought back to a middling size: no overflow, no division."""
-    zero, one, small, large = spread(0.0), spread(1.0), spread(1e-100), spread(1e100)
+    """Four steps of the recurrence, then a rescaling of the pair: no overflow, no division."""
+    zero, one, small, large = splat(0.0), splat(1.0), splat(1e-100), splat(1e100)
     first = (load(diagonal, i) - point) * now - load(square, i) * before
     second = (load(diagonal, i + 1) - point) * first - load(square, i + 1) * now
     third = (load(diagonal, i + 2) - point) * second - load(square, i + 2) * first
@@ -42,12 +42,12 @@ def advance(diagonal, square, i, point, before, now, count):
     count = where((first < zero) ^ (second < zero), count + one, count)
     count = where((second < zero) ^ (third < zero), count + one, count)
     count = where((third < zero) ^ (fourth < zero), count + one, count)
-    size = magnitude(third) + magnitude(fourth)
+    size = fabs(third) + fabs(fourth)
     scale = where(size < small, large, where(large < size, small, one))
     return third * scale, fourth * scale, count
 
 
-@compiled
+@jit
 def bisect(n, diagonal, square, first, count, values, points, below):
     """Eigenvalues ``first``, ``first + 1``, ... of matrices of norm 1, one per lane; ``values`` gets ``count`` vectors.
 
@@ -55,21 +55,21 @@ def bisect(n, diagonal, square, first, count, values, points, below):
     """
     for start in range(0, count, 3):
         for q in range(start, start + 3):
-            store(values, q, spread(-1.0))
+            store(values, q, splat(-1.0))
         step = 1.0
         for _ in range(HALVINGS):
             for q in range(3):
-                store(points, q, load(values, start + q) + spread(step))
+                store(points, q, load(values, start + q) + splat(step))
             count_below(n, diagonal, square, points, below)
             for q in range(3):
-                above = spread(first + start + q + 0.5) < load(below, q)
+                above = splat(first + start + q + 0.5) < load(below, q)
                 store(values, start + q, where(above, load(values, start + q), load(points, q)))
             step *= 0.5
 
 
-@compiled
+@jit
 def multisect(n, diagonal, square, first, count, points, below, values):
-    """The same for one matrix, the same in all lanes: ``values [count]``; every lane counts below a point of its own.
+    """As ``bisect`` for one matrix, repeated in all lanes: ``values [count]``; every lane has its own point.
 
     ``points`` and ``below`` are scratch for ``CUTS * count`` numbers, in whole vectors.
     """

@@ -1,4 +1,4 @@
-"""Threads for compiled kernels that release the interpreter lock."""
+"""Threads for compiled kernels that release the GIL."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,51 +13,50 @@ from typing import Any
 
 import torch
 
-PIECES = 2  # per thread
+CHUNKS = 2  # per thread
 
 _KERNEL_THREADS: ContextVar[int | None] = ContextVar("kernel threads", default=None)
 
 
 def for_chunks(work: Callable[[int, int], object], total: int, smallest: int) -> None:
-    """KernelArgs ``work(begin, end)`` on consecutive pieces of ``range(total)``, in as many threads as PyTorch uses.
+    """Call ``work(begin, end)`` on consecutive chunks of ``range(total)``, in as many threads as PyTorch uses.
 
-    A piece has at least ``smallest`` items. Pieces must not depend on each other; there are a few per thread, taken as
-    threads come free, so that uneven ones even out. The calling thread works too. Pieces of a piece are done in its own
-    thread. Our own threads instead of an OpenMP
-    team: a second team beside PyTorch's would spin against it for the same cores.
+    A chunk has at least ``smallest`` items. Chunks must be independent; there are a few per thread, for load balance.
+    The calling thread works too, and a nested call runs in its own thread. The pool is not an OpenMP team, which would
+    spin against PyTorch's for the same cores.
     """
     threads = _KERNEL_THREADS.get() or torch.get_num_threads()
-    pieces = min(PIECES * threads, total // max(smallest, 1))
-    if threads == 1 or pieces <= 1:
+    chunks = min(CHUNKS * threads, total // max(smallest, 1))
+    if threads == 1 or chunks <= 1:
         work(0, total)
         return
-    bounds = (piece * total // pieces for piece in range(pieces + 1))
-    left = iter([*pairwise(bounds)])  # of a list: threads cannot meet inside a step of it
+    bounds = (chunk * total // chunks for chunk in range(chunks + 1))
+    remaining = iter([*pairwise(bounds)])  # of a list, whose iterator is thread-safe
 
     def run() -> None:
         token = _KERNEL_THREADS.set(1)
         try:
-            for begin, end in left:
+            for begin, end in remaining:
                 work(begin, end)
         finally:
             _KERNEL_THREADS.reset(token)
 
     pool = _pool(os.getpid(), threads - 1)
-    others = [pool.submit(run) for _ in range(min(threads, pieces) - 1)]
+    others = [pool.submit(run) for _ in range(min(threads, chunks) - 1)]
     try:
         run()
     finally:
         wait(others)
-    for done in others:
-        done.result()
+    for future in others:
+        future.result()
 
 
 @contextmanager
-def kernels_alone() -> Iterator[None]:
-    """While it lasts, PyTorch's own operations take one thread, and kernels here all that it had.
+def single_threaded_torch() -> Iterator[None]:
+    """Context in which PyTorch's operators use one thread and the Numba kernels all that it had.
 
-    Where the kernels do nearly all of the work, what is left is small, and waking a second thread for it takes longer
-    than doing it.
+    Where the kernels do nearly all of the work, the remaining operators are so small that waking a second thread takes
+    longer than running them.
     """
     threads = torch.get_num_threads()
     if threads == 1:
@@ -73,10 +72,10 @@ def kernels_alone() -> Iterator[None]:
 
 
 class OneBlasThread(AbstractContextManager[None]):
-    """While it lasts, NumPy and SciPy multiply and solve on one thread; threads may enter it at the same time.
+    """Context in which BLAS uses one thread; several threads may enter it at the same time.
 
-    On blocks of a few columns a team of threads gains nothing, and where cores are shared its members spin for each
-    other: 20 times as much processor time was seen.
+    On blocks of a few columns more threads gain nothing, and on shared cores they spin: up to 20 times as much CPU time
+    was measured.
     """
 
     def __init__(self) -> None:
@@ -100,7 +99,7 @@ class OneBlasThread(AbstractContextManager[None]):
 
 @cache
 def one_blas_thread() -> AbstractContextManager[None]:
-    """The one of this process; without threadpoolctl, the extra ``cpu``, threads stay as they are."""
+    """The context of this process; does nothing without threadpoolctl, of the extra ``cpu``."""
     return nullcontext() if find_spec("threadpoolctl") is None else OneBlasThread()
 
 

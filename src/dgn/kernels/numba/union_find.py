@@ -1,15 +1,15 @@
-"""Components straight from a list of edges (Numba): a forest of parents, and the edges sorted by component."""
+"""Connected components of an edge list by union-find, and edges sorted by component (Numba)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dgn.kernels.numba.jit import compiled
+from dgn.kernels.numba.jit import jit
 
 Integers = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
 
-@compiled
+@jit
 def connected(source: Integers, target: Integers, weight: Weights, num_nodes: int) -> Integers:
     """The component of each node, numbered by first node; edges of weight 0 do not connect.
 
@@ -35,7 +35,7 @@ def connected(source: Integers, target: Integers, weight: Weights, num_nodes: in
     return label
 
 
-@compiled
+@jit
 def _root(parent, node):
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -43,43 +43,42 @@ def _root(parent, node):
     return node
 
 
-@compiled
+@jit
 def sort_edges(
     source: Integers, target: Integers, weight: Weights, label: Integers, place: Integers, stride: Integers
 ) -> tuple[Integers, NDArray[np.uint32], Weights]:
-    """Edges by component: where those of each begin ``[C + 1]``, their place in its matrix, and their weight.
+    """Edges by component: their first indices ``[C + 1]``, their positions in its matrix, and their weights.
 
-    The place is row times ``stride [C]`` plus column, the row being the target. Components of stride 0 (those that are
-    not wanted) are left out, and so are edges of weight 0, whose ends may be of two components; the order within a
-    component is kept.
+    The position is row times ``stride [C]`` plus column, the row being the target. Components of stride 0 are left out,
+    and so are edges of weight 0, whose ends may be in two components. The order within a component is kept.
     """
     begin = np.zeros(len(stride) + 1, dtype=np.int64)
-    last, run = 0, 0  # neighbours in the list mostly belong together, and a sum in a register is faster
+    last, run = 0, 0  # consecutive edges mostly share a component, and a count in a register is faster
     for edge in range(len(source)):
         if len(weight) and weight[edge] == 0:
             continue
-        member = label[target[edge]]
-        if member != last:
+        component = label[target[edge]]
+        if component != last:
             begin[last + 1] += run
-            last, run = member, 0
+            last, run = component, 0
         run += 1
     begin[last + 1] += run
-    for member in range(len(stride)):
-        begin[member + 1] = begin[member] + (begin[member + 1] if stride[member] else 0)
+    for component in range(len(stride)):
+        begin[component + 1] = begin[component] + (begin[component + 1] if stride[component] else 0)
     free = begin[:-1].copy()
     entry = np.empty(begin[-1], dtype=np.uint32)
     value = np.empty(begin[-1] if len(weight) else 0)
-    last, here = 0, 0
+    last, offset = 0, 0
     for edge in range(len(source)):
         if len(weight) and weight[edge] == 0:
             continue
-        member = label[target[edge]]
-        if member != last:
-            free[last] += here
-            last, here = member, 0
-        if stride[member]:
-            entry[free[member] + here] = place[target[edge]] * stride[member] + place[source[edge]]
+        component = label[target[edge]]
+        if component != last:
+            free[last] += offset
+            last, offset = component, 0
+        if stride[component]:
+            entry[free[component] + offset] = place[target[edge]] * stride[component] + place[source[edge]]
             if len(weight):
-                value[free[member] + here] = weight[edge]
-            here += 1
+                value[free[component] + offset] = weight[edge]
+            offset += 1
     return begin, entry, value

@@ -1,4 +1,4 @@
-"""Launching the Triton kernels."""
+"""Launchers of the Triton aggregation kernels."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def forward(call: KernelArgs, towers: int = 1) -> SavedTensors:
-    """Run the plan on a CUDA device (or, for tests, in Triton's interpreter).
+    """All outputs of the plan and the tensors saved for the backward pass, on CUDA or in Triton's interpreter.
 
-    With several ``towers``, which share out the C channels, outputs lie tower by tower, [N, T, A, C / T], as a product
-    of each tower with a matrix of its own reads them.
+    With several ``towers`` the C channels are split among them and outputs are laid out as [N, T, A, C / T], the
+    operand of a batched matrix product.
     """
     saved = SavedTensors(*call.empty_outputs())
     unused = call.pointer
-    shape = _shape(call.example, call.neighbor, call.num_nodes)
+    shape = _launch_shape(call.example, call.neighbor, call.num_nodes)
     if saved.out.numel():
         aggregate_nodes[shape.pop("grid")](
             _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
@@ -46,17 +46,18 @@ def backward(
     towers: int = 1,
     number_grad: Tensor | None = None,
 ) -> Gradients:
-    """Gradients of messages (by source if there is one, else in the order of edges), source, target and node.
+    """Gradients of messages (sorted by source if there is one, else in the order of edges), source, target and node.
 
-    They are written to ``space``, if given; rows of its source and target may be of any stride. ``extra`` is added to
-    the gradient of the node. ``grad`` lies as :func:`forward` with as many ``towers`` wrote the outputs. Where edges
-    have numbers, ``number_grad`` [N, R, C] must be given: what each node adds to the gradient of R rows of the table.
+    They are written to ``space``, if given; its source and target may have any row stride. ``extra`` is added to the
+    gradient of the node. ``grad`` has the layout in which :func:`forward` with as many ``towers`` wrote the outputs.
+    Where edges have features (``call.number``), ``number_grad`` [N, R, C] must be given: the contribution of each node
+    to the gradient of R rows of the table.
     """
     assert (number_grad is None) == (call.number is None)
     space = call.empty_gradients() if space is None else space
     edge_grad, source_grad, target_grad, node_grad = space
     unused = call.pointer
-    shape = _shape(call.example, call.neighbor, call.num_nodes)
+    shape = _launch_shape(call.example, call.neighbor, call.num_nodes)
     if grad.numel():
         gradient_of_messages[shape.pop("grid")](
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
@@ -67,7 +68,7 @@ def backward(
             A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
-        shape = _shape(call.example, call.neighbor, source_grad.size(0))
+        shape = _launch_shape(call.example, call.neighbor, source_grad.size(0))
         sum_segments[shape.pop("grid")](edge_grad, call.source_pointer, source_grad, call.example.size(1),
                                           source_grad.stride(0), MEAN=False, **shape)  # fmt: skip
     return space
@@ -84,13 +85,13 @@ def _constants(call: KernelArgs) -> dict[str, Any]:
         "HAS_SOURCE": call.source is not None,
         "HAS_TARGET": call.target is not None,
         "HAS_TABLE": call.table is not None and call.number is None,
-        "NUMBERS": 0 if call.number is None else call.number.size(1),
+        "NUM_FEATURES": 0 if call.number is None else call.number.size(1),
         "HAS_SELF": call.has_self,
     }
 
 
-def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
-    """Grid and blocks: one warp per node and 128 channels, as many edges at once as a node has on average."""
+def _launch_shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
+    """Grid and block sizes: one warp per node and 128 channels; blocks of edges match the average degree."""
     channels = example.size(1)
     block_c = min(128, triton.next_power_of_2(max(channels, 1)))
     degree = neighbor.size(0) // max(num_nodes, 1)
@@ -104,7 +105,7 @@ def _shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
 
 
 def _width(call: KernelArgs, towers: int) -> int:
-    """Channels of a tower; 0 for a single one, whose kernels need not know."""
+    """Channels per tower; 0 for a single tower."""
     return 0 if towers == 1 else call.example.size(1) // towers
 
 
@@ -113,4 +114,5 @@ def _stride(tensor: Tensor | None) -> int:
 
 
 def _or(tensor: Tensor | None, unused: Tensor) -> Tensor:
+    """The tensor, or a valid pointer that the kernel does not read."""
     return unused if tensor is None else tensor

@@ -1,4 +1,4 @@
-"""Sums of rows on a GPU (Triton), always in the same order: of neighbouring ones, of those of one kind."""
+"""Sums of consecutive rows and of rows of one type on the GPU (Triton), in a fixed order."""
 
 from typing import Any
 
@@ -32,53 +32,53 @@ def sum_segments(values, pointer, out, num_channels, out_stride, MEAN: tl.conste
 
 
 @triton.jit
-def spread_segments(grad, pointer, number, out, num_rows, num_channels, MEAN: tl.constexpr, BLOCK_N: tl.constexpr,
+def spread_segments(grad, pointer, segment, out, num_rows, num_channels, MEAN: tl.constexpr, BLOCK_N: tl.constexpr,
                     BLOCK_C: tl.constexpr):  # fmt: skip
-    """The gradient of ``sum_segments``: each row gets that of its segment."""
+    """The backward pass of ``sum_segments``: each row gets the gradient of its segment."""
     rows = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     mask = (rows < num_rows)[:, None] & (channels < num_channels)[None, :]
-    segment = tl.load(number + rows, mask=rows < num_rows, other=0).to(tl.int64)
-    value = tl.load(grad + segment[:, None] * num_channels + channels[None, :], mask=mask, other=0.0)
+    segments = tl.load(segment + rows, mask=rows < num_rows, other=0).to(tl.int64)
+    value = tl.load(grad + segments[:, None] * num_channels + channels[None, :], mask=mask, other=0.0)
     if MEAN:
-        size = tl.load(pointer + segment + 1) - tl.load(pointer + segment)
+        size = tl.load(pointer + segments + 1) - tl.load(pointer + segments)
         value = value / tl.maximum(size, 1).to(value.dtype)[:, None]
     tl.store(out + rows[:, None] * num_channels + channels[None, :], value, mask=mask)
 
 
 @triton.jit
-def sum_types(values, place, kind, last, out, num_rows, num_channels, kinds, ACC: tl.constexpr,
-              HAS_PLACE: tl.constexpr, HAS_LAST: tl.constexpr, DOT: tl.constexpr, KINDS: tl.constexpr,
+def sum_types(values, place, row_type, num_live, out, num_rows, num_channels, num_types, ACC: tl.constexpr,
+              HAS_PLACE: tl.constexpr, HAS_LIVE: tl.constexpr, DOT: tl.constexpr, NUM_TYPES: tl.constexpr,
               BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
-    """Sum the rows ``place[r]`` of ``values`` by ``kind[r]``, for each block of r apart."""
-    block = tl.program_id(0).to(tl.int64)  # there are half as many sums as numbers in values, where kinds are 32
+    """Sum the rows ``place[r]`` of ``values`` by ``row_type[r]``, one partial sum per block of r."""
+    block = tl.program_id(0).to(tl.int64)  # with 32 types, half as many sums as elements of values
     rows = block * BLOCK_N + tl.arange(0, BLOCK_N)
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channels < num_channels
     live = rows < num_rows
-    if HAS_LAST:
-        live = live & (rows < tl.load(last))
+    if HAS_LIVE:
+        live = live & (rows < tl.load(num_live))
     at = rows.to(tl.int64)
     if HAS_PLACE:
         at = tl.load(place + rows, mask=live, other=0).to(tl.int64)
-    which = tl.load(kind + rows, mask=live, other=-1).to(tl.int32)
+    type_of_row = tl.load(row_type + rows, mask=live, other=-1).to(tl.int32)
     mask = live[:, None] & inside[None, :]
     value = tl.load(values + at[:, None] * num_channels + channels[None, :], mask=mask, other=0.0).to(ACC)
     if DOT:
-        kind_numbers = tl.arange(0, KINDS)
-        named = (kind_numbers[:, None] == which[None, :]).to(tl.float32)
-        total = tl.dot(named, value.to(tl.float32), input_precision="ieee")
-        to = out + (block * kinds + kind_numbers)[:, None] * num_channels + channels[None, :]
-        tl.store(to, total, mask=(kind_numbers < kinds)[:, None] & inside[None, :])
+        types = tl.arange(0, NUM_TYPES)
+        one_hot = (types[:, None] == type_of_row[None, :]).to(tl.float32)
+        total = tl.dot(one_hot, value.to(tl.float32), input_precision="ieee")
+        to = out + (block * num_types + types)[:, None] * num_channels + channels[None, :]
+        tl.store(to, total, mask=(types < num_types)[:, None] & inside[None, :])
     else:
-        for k in range(kinds):
-            total = tl.sum(tl.where((which == k)[:, None], value, 0.0), axis=0)
-            tl.store(out + (block * kinds + k) * num_channels + channels, total, mask=inside)
+        for k in range(num_types):
+            total = tl.sum(tl.where((type_of_row == k)[:, None], value, 0.0), axis=0)
+            tl.store(out + (block * num_types + k) * num_channels + channels, total, mask=inside)
 
 
 @triton.jit
 def add_parts(parts, out, num_parts, size, BLOCK_P: tl.constexpr, BLOCK: tl.constexpr):
-    """The sum of few rows, a block of columns at a time."""
+    """The sum of a few rows, for one block of columns."""
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)
     for start in range(0, num_parts, BLOCK_P):
@@ -90,43 +90,43 @@ def add_parts(parts, out, num_parts, size, BLOCK_P: tl.constexpr, BLOCK: tl.cons
 
 
 def sum_by_type(
-    values: Tensor, kind: Tensor, kinds: int, place: Tensor | None = None, last: Tensor | None = None
+    values: Tensor, row_type: Tensor, num_types: int, place: Tensor | None = None, num_live: Tensor | None = None
 ) -> Tensor:
-    """Sum rows that share a kind: ``[R, C] -> [kinds, C]``; row r is ``values[place[r]]`` where ``place`` is given.
+    """Sums of the rows of each type: ``[R, C] -> [T, C]``; row r is ``values[place[r]]`` where ``place`` is given.
 
-    ``last``, one number on the device, says how many of the rows count.
+    ``num_live``, a scalar tensor on the device, is the number of leading rows that count.
     """
     values = values.contiguous()
-    rows, channels = kind.size(0), values.size(1)
+    rows, channels = row_type.size(0), values.size(1)
     blocks, block_c = max(1, triton.cdiv(rows, BLOCK_ROWS)), _block(channels)
-    parts = values.new_empty(blocks, kinds, channels, dtype=torch.promote_types(values.dtype, torch.float32))
+    parts = values.new_empty(blocks, num_types, channels, dtype=torch.promote_types(values.dtype, torch.float32))
     sum_types[(blocks, triton.cdiv(channels, block_c))](
-        values, kind if place is None else place, kind, kind if last is None else last, parts, rows, channels, kinds,
-        ACC=_accumulator(values), HAS_PLACE=place is not None, HAS_LAST=last is not None,
-        DOT=values.dtype == torch.float32, KINDS=max(16, triton.next_power_of_2(kinds)),
+        values, row_type if place is None else place, row_type, row_type if num_live is None else num_live, parts,
+        rows, channels, num_types, ACC=_accumulator(values), HAS_PLACE=place is not None, HAS_LIVE=num_live is not None,
+        DOT=values.dtype == torch.float32, NUM_TYPES=max(16, triton.next_power_of_2(num_types)),
         BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
     )  # fmt: skip
-    return _whole(parts).to(values.dtype)
+    return _sum_partial(parts).to(values.dtype)
 
 
-def _whole(parts: Tensor) -> Tensor:
+def _sum_partial(parts: Tensor) -> Tensor:
     """The sum of all parts: ``[P, K, C] -> [K, C]``."""
     return parts.sum(dim=0) if parts.dtype == torch.float64 else sum_parts(parts.flatten(1)).view(parts.shape[1:])
 
 
 def sum_parts(parts: Tensor) -> Tensor:
-    """Sum rows in single precision: ``[P, C] -> [C]``."""
+    """The sum of rows in float32: ``[P, C] -> [C]``."""
     out = parts.new_empty(parts.size(1))
     add_parts[(triton.cdiv(len(out), 128),)](parts, out, len(parts), len(out), BLOCK_P=32, BLOCK=128)
     return out
 
 
 class SegmentSum(torch.autograd.Function):
-    """Sum neighbouring rows, or average them: ``[N, C] -> [G, C]``; ``number`` [N] is the segment of each row."""
+    """Sums or means of consecutive rows: ``[N, C] -> [G, C]``; ``segment`` [N] is the segment of each row."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, pointer: Tensor, number: Tensor, mean: bool) -> Tensor:
-        ctx.save_for_backward(pointer, number)
+    def forward(ctx: Any, values: Tensor, pointer: Tensor, segment: Tensor, mean: bool) -> Tensor:
+        ctx.save_for_backward(pointer, segment)
         ctx.mean = mean
         values = values.contiguous()
         segments, block_c = pointer.size(0) - 1, _block(values.size(1))
@@ -141,12 +141,12 @@ class SegmentSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        pointer, number = ctx.saved_tensors
+        pointer, segment = ctx.saved_tensors
         grad = grad.contiguous()
-        rows, channels = number.size(0), grad.size(1)
+        rows, channels = segment.size(0), grad.size(1)
         out, block_c = grad.new_empty(rows, channels), _block(channels)
         spread_segments[(triton.cdiv(rows, 16), triton.cdiv(channels, block_c))](
-            grad, pointer, number, out, rows, channels, MEAN=ctx.mean, BLOCK_N=16, BLOCK_C=block_c
+            grad, pointer, segment, out, rows, channels, MEAN=ctx.mean, BLOCK_N=16, BLOCK_C=block_c
         )
         return out, None, None, None
 

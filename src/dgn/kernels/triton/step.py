@@ -1,4 +1,4 @@
-"""The ends of a training step on the GPU (Triton): loss and its gradient, and Adam over all parameters at once."""
+"""Loss with its gradient, and Adam over all parameters at once, on the GPU (Triton)."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def entry_terms(prediction, target, share, BINARY: tl.constexpr):
-    """Weighted loss of entries, and its derivative."""
+    """Weighted loss of entries and its derivative; ``share`` is their weight."""
     if BINARY:
         # log(1 + exp(-|p|)) keeps its digits where exp(p) would overflow.
         small = tl.exp(-tl.abs(prediction))
@@ -23,19 +23,19 @@ def entry_terms(prediction, target, share, BINARY: tl.constexpr):
 def entry_loss(
     prediction, target, weight, terms, gradient, num_entries, targets, tiny, BINARY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sums of losses and weights of labelled entries, added to ``terms``, and the gradient of their quotient."""
+    """Add the sums of losses and weights of labelled entries to ``terms``; write the gradient of their quotient."""
     numerator, denominator = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
     for start in range(0, num_entries, BLOCK):
         at = start + tl.arange(0, BLOCK)
         inside = at < num_entries
-        wanted = tl.load(target + at, mask=inside, other=float("nan")).to(tl.float32)
-        known = wanted == wanted  # not NaN
+        label = tl.load(target + at, mask=inside, other=float("nan")).to(tl.float32)
+        labelled = label == label  # not NaN
         if BINARY:
-            known = wanted >= 0
-        share = tl.where(known, tl.load(weight + at // targets, mask=inside, other=0.0).to(tl.float32), 0.0)
-        real = share > 0
-        value = tl.where(real, tl.load(prediction + at, mask=inside, other=0.0), 0.0)
-        loss, slope = entry_terms(value, tl.where(real, wanted, 0.0), share, BINARY)
+            labelled = label >= 0
+        share = tl.where(labelled, tl.load(weight + at // targets, mask=inside, other=0.0).to(tl.float32), 0.0)
+        counted = share > 0
+        value = tl.where(counted, tl.load(prediction + at, mask=inside, other=0.0), 0.0)
+        loss, slope = entry_terms(value, tl.where(counted, label, 0.0), share, BINARY)
         tl.store(gradient + at, slope, mask=inside)
         numerator += loss
         denominator += share
@@ -53,7 +53,7 @@ def adam(
     parameter, gradients, owner, first_block, sizes, average, square, step, rate, decay, beta1, beta2, log_beta1,
     log_beta2, eps, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One step of Adam with coupled decay for a block of one parameter; ``gradients`` holds addresses."""
+    """One step of Adam with L2 weight decay for a block of one parameter; ``gradients`` holds addresses."""
     block = tl.program_id(0)
     which = tl.load(owner + block)
     inner = (block - tl.load(first_block + which)) * BLOCK + tl.arange(0, BLOCK)

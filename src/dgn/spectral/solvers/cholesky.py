@@ -19,7 +19,7 @@ from dgn.kernels.numba.threads import for_chunks
 
 Array = NDArray[np.float64]
 
-WIDTH = 8  # columns solved together, at most; more would not stay in the cache
+WIDTH = 8  # columns solved together, at most; more would not fit into the cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +44,8 @@ class Factor:
         """Apply the inverse of the approximation to each column of ``right``, up to a constant per component.
 
         Columns should add up to 0 on each component. The arithmetic is float32, which is enough for a
-        preconditioner. Columns do not see each other, and threads share them. The result is written to the columns
-        of ``target`` from ``first`` on, if one is given. [n, m] -> [n, m]
+        preconditioner. Columns are independent, and distributed over threads. The result is written to the
+        columns of ``target`` from ``first`` on, if it is given. [n, m] -> [n, m]
         """
         right = np.ascontiguousarray(right, dtype=np.float64)
         target = np.empty_like(right) if target is None else target
@@ -75,15 +75,15 @@ def renumbered(matrix: csr_array, order: NDArray[np.int64]) -> csr_array:
 
 
 def approximate_cholesky(adjacency: csr_array, seed: int = 0) -> Factor:
-    r"""An approximate Cholesky factor of D - A, made by randomised elimination.
+    r"""An approximate Cholesky factor of D - A, by randomised elimination.
 
     ``adjacency`` is symmetric with positive weights and an empty diagonal. Nodes are eliminated by their number of
     edges at the time, fewest first. The time is nearly linear in the number of edges, and several times shorter if
     neighbours are near each other in memory (:func:`near_numbering`).
 
     Laws:
-        - the same matrix and seed give the same bytes;
-        - on a forest the factor is exact: there is nothing to draw;
+        - bitwise reproducible for the same matrix and seed;
+        - on a forest the factor is exact;
         - :math:`F \Delta F^\top` is symmetric positive semidefinite, and its kernel holds the vectors that are
           constant on each component, to float32.
 

@@ -24,23 +24,23 @@ def solve_small(
     by_degree: bool,
     solver: Solver,
 ) -> tuple[Array, Array]:
-    """All components of 2 to ``largest`` nodes, by the ``direct`` solver or by LAPACK: values [C, count], vectors."""
+    """Eigenvalues [C, count] and vectors [N, count] of all components of 2 to ``largest`` nodes."""
     if solver == "direct":
         from dgn.spectral.solvers.direct import Edges, solve_direct
 
         small = np.flatnonzero((sizes > 1) & (sizes <= largest))
         return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
     values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
-    for found in solve_dense(symmetric, trivial, label, largest, count):
-        store(found, values, vectors)
+    for solution in solve_dense(symmetric, trivial, label, largest, count):
+        store(solution, values, vectors)
     return values, vectors
 
 
-def store(found: Solution, values: Array, vectors: Array) -> None:
-    """Put pairs of some components among those of all."""
-    count = found.values.shape[1]
-    values[found.component, :count] = found.values
-    vectors[found.nodes, :count] = found.vectors
+def store(solution: Solution, values: Array, vectors: Array) -> None:
+    """Write the eigenpairs of some components to the arrays of all."""
+    count = solution.values.shape[1]
+    values[solution.component, :count] = solution.values
+    vectors[solution.nodes, :count] = solution.vectors
 
 
 def solve_large(
@@ -48,7 +48,7 @@ def solve_large(
 ) -> tuple[Array, Array]:
     """The lowest non-trivial eigenpairs of the Laplacian ``symmetric`` of one connected component.
 
-    The iteration begins with the vectors ``start`` [n, s] if there are any; where it does not converge, an exact
+    The iteration starts from the vectors ``start`` [n, s], if given; where it does not converge, an exact
     factorisation takes over on components that are not too large. ``trivial`` is the unit vector of eigenvalue 0.
 
     Returns ``values [count]`` and ``vectors [n, count]``; raises ``ArithmeticError`` where they are not accurate.
@@ -57,7 +57,7 @@ def solve_large(
         from dgn.spectral.solvers.lobpcg import solve_lobpcg
 
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # of weights too far apart for float32 nothing converges
+            with np.errstate(over="ignore", invalid="ignore"):  # weights beyond the range of float32 do not converge
                 return solve_lobpcg(adjacency, symmetric, trivial, count, start)
         except ArithmeticError:
             if not may_rescue(symmetric.shape[0]):

@@ -40,49 +40,49 @@ def solve_dense(
     sorted_size = size[component[row]][by_size]
     slot = np.empty(len(size), dtype=np.int64)
     for n in np.unique(size[(size > 1) & (size <= largest)]):
-        mine = by_size[slice(*sorted_size.searchsorted([n, n + 1]))]
-        mine = mine[component[row[mine]].argsort(kind="stable")]
-        owner = component[row[mine]]
-        same = np.flatnonzero(size == n)
+        entry = by_size[slice(*sorted_size.searchsorted([n, n + 1]))]
+        entry = entry[component[row[entry]].argsort(kind="stable")]
+        owner = component[row[entry]]
+        of_size = np.flatnonzero(size == n)
         step = max(1, BATCH_ENTRIES // int(n * n))
-        for chunk in np.split(same, range(step, len(same), step)):
-            here = slice(owner.searchsorted(chunk[0]), owner.searchsorted(chunk[-1], side="right"))
+        for chunk in np.split(of_size, range(step, len(of_size), step)):
+            span = slice(owner.searchsorted(chunk[0]), owner.searchsorted(chunk[-1], side="right"))
             slot[chunk] = np.arange(len(chunk))
-            i, j = row[mine[here]], column[mine[here]]
+            i, j = row[entry[span]], column[entry[span]]
             matrices = np.zeros((len(chunk), n, n))
-            matrices[slot[owner[here]], place[i], place[j]] = entries.data[mine[here]]
-            here_nodes = nodes[start[chunk][:, None] + np.arange(n)]
-            values, vectors = _lowest(matrices, trivial[here_nodes], count)
-            yield Solution(chunk, here_nodes, values, vectors)
+            matrices[slot[owner[span]], place[i], place[j]] = entries.data[entry[span]]
+            chunk_nodes = nodes[start[chunk][:, None] + np.arange(n)]
+            values, vectors = _lowest(matrices, trivial[chunk_nodes], count)
+            yield Solution(chunk, chunk_nodes, values, vectors)
 
 
 def _lowest(
     matrices: NDArray[np.float64], trivial: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The pairs after the trivial one of each matrix, at most ``count``."""
+    """The eigenpairs after the trivial one of each matrix, at most ``count``."""
     values, vectors = torch.linalg.eigh(torch.from_numpy(matrices))
     check_one_zero(values.numpy())
     return values[:, 1 : count + 1].numpy(), _without(trivial, vectors[:, :, 1 : count + 1].numpy())
 
 
 def _without(trivial: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Unit vectors orthogonal to the trivial one: rounding mixes it with the first where that eigenvalue is small."""
+    """Unit vectors, projected off the trivial one, which rounding mixes with the first at a small eigenvalue."""
     unit = trivial / np.linalg.norm(trivial, axis=1, keepdims=True)
     rest = vectors - unit[:, :, None] * np.einsum("bn,bnm->bm", unit, vectors)[:, None]
     return np.asarray(rest / np.linalg.norm(rest, axis=1, keepdims=True))
 
 
 def check_one_zero(values: NDArray[np.float64]) -> None:
-    """A connected component has the eigenvalue 0 once: refuse anything else. ``values`` [b, n] ascend."""
+    """Check that each component has the eigenvalue 0 once. ``values`` [b, n] ascend."""
     assert (np.abs(values[:, 0]) <= 1e-13 * values.shape[1] * values[:, -1]).all(), "the constant vector was lost"
     check_lowest(values[:, 1], values[:, -1])
 
 
 def check_lowest(values: NDArray[np.float64], norm: NDArray[np.float64] | float) -> None:
-    """The first non-trivial eigenvalue of each component must not be 0, as it is where a component falls apart."""
+    """Refuse a first non-trivial eigenvalue of 0, that of a component which is disconnected to rounding."""
     if (values <= 1e-15 * norm).any():
         raise ValueError(
-            "edge_weight: expected weights that hold each component together, got a component whose first non-trivial "
-            f"eigenvalue is 0 to rounding ({values.min():.1e}); drop the edges of negligible weight, so that it falls "
-            "into two components"
+            "edge_weight: expected weights that connect each component, got a component whose first non-trivial "
+            f"eigenvalue is 0 to rounding ({values.min():.1e}); drop the edges of negligible weight, which "
+            "makes it two components"
         )

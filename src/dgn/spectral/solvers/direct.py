@@ -1,4 +1,4 @@
-"""Eigenvectors of many small components (Numba): eight of one size at once, only the wanted vectors."""
+"""The lowest eigenvectors of many small components (Numba), eight components of one size at once."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from dgn.spectral.sign import NEARLY, UNDECIDED
 from dgn.spectral.solvers.dense import check_lowest
 from dgn.spectral.spectrum import Spectrum, rounding_of, scale_by_degree, unit_scale, vector_rounding
 
-SIDE_BY_SIDE = 48  # nodes; up to here eight matrices fit into the cache, and are solved together
+BATCHED_LIMIT = 48  # nodes; up to here eight matrices fit into the cache and are solved together
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,9 +43,9 @@ class Edges(NamedTuple):
 def solve_edges(
     graph: Graph, edge_weight: Tensor | None, count: int, normalization: Normalization, largest: int
 ) -> Spectrum | None:
-    """The lowest pairs of all components and their signs, or nothing if one has more than ``largest`` nodes.
+    """The lowest eigenpairs of all components and their signs; ``None`` if one has more than ``largest`` nodes.
 
-    What :func:`dgn.directions` returns for such graphs, without a sparse matrix on the way.
+    The spectrum behind :func:`dgn.directions`, without a sparse matrix.
     """
     source, target = np.ascontiguousarray(graph.edge_index.cpu().numpy())
     weight = np.zeros(0) if edge_weight is None else edge_weight.detach().cpu().double().numpy()
@@ -75,14 +75,13 @@ def solve_edges(
 def solve_direct(
     edges: Edges, component: Integers, chosen: Integers, count: int, symmetric: bool
 ) -> tuple[Array, Array, Array]:
-    r"""The lowest non-trivial eigenpairs of some components, straight from the edges.
+    r"""The lowest non-trivial eigenpairs of some components, directly from the edges.
 
     The matrix is D - A with :math:`A_{ij} = \max(W_{ij}, W_{ji})`, or with ``symmetric``
     :math:`D^{-1/2} (D - A) D^{-1/2}` (:func:`dgn.laplacian`). ``chosen`` are the components to solve, of two or more
     nodes each.
 
-    Components do not see each other: the result has the same bits for any number of threads, and alone or among
-    others.
+    Components are independent: the result is bitwise identical for any number of threads and any batch.
 
     ``component`` [N] numbers the component of each node. Returns values [C, count] and vectors [N, count], with NaN
     and 0 where there are none, and the degree [N], 0 on components that were not chosen.
@@ -93,11 +92,11 @@ def solve_direct(
     if len(chosen) == 0:
         return values, vectors, degree
     size, stride = group.size[chosen], np.zeros_like(group.size)
-    stride[chosen] = np.where(size <= SIDE_BY_SIDE, size, -(-size // LANES) * LANES)
+    stride[chosen] = np.where(size <= BATCHED_LIMIT, size, -(-size // LANES) * LANES)
     by_component = sort_edges(*edges, component, group.place, stride)
     order, begin = tasks(group, chosen)
     noise = np.random.default_rng(0).uniform(-0.5, 0.5, int(size.max()) * count)
-    arrays = order, begin, *group[:3], *by_component, noise, symmetric, SIDE_BY_SIDE, values, vectors, degree
+    arrays = order, begin, *group[:3], *by_component, noise, symmetric, BATCHED_LIMIT, values, vectors, degree
     for_chunks(lambda first, last: solve_tasks(first, last, *arrays), len(begin) - 1, 4)
     norm = 1.0 if symmetric else np.maximum.reduceat(degree[group.nodes], group.start)[chosen]
     check_lowest(values[chosen, 0], 2 * norm)
@@ -105,9 +104,9 @@ def solve_direct(
 
 
 def tasks(group: Members, chosen: Integers) -> tuple[Integers, Integers]:
-    """Components sorted by size, and where each task begins: up to eight of one size, or one that is larger."""
+    """Components sorted by size, and the first of each task: up to eight of one size, or one that is larger."""
     order = chosen[group.size[chosen].argsort(kind="stable")]
     size = group.size[order]
     rank = np.arange(len(order)) - size.searchsorted(size)
-    first = np.flatnonzero((rank % LANES == 0) | (size > SIDE_BY_SIDE))
+    first = np.flatnonzero((rank % LANES == 0) | (size > BATCHED_LIMIT))
     return order, np.append(first, len(order))

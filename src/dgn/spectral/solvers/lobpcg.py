@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dgn.kernels.numba.lobpcg import Columns, Rows, combine, every, inner, multiply, rows_of
+from dgn.kernels.numba.lobpcg import Columns, Rows, all_columns, combine, inner, multiply, rows_of
 from dgn.spectral.solvers.cholesky import Factor, approximate_cholesky, near_numbering, renumbered
 from dgn.spectral.solvers.dense import check_lowest
 from dgn.spectral.solvers.rayleigh_ritz import independent, rayleigh_ritz, root_inverse
@@ -20,9 +20,9 @@ from dgn.spectral.solvers.shift_invert import ACCURACY, RELATIVE_ACCURACY, ROUND
 Array = NDArray[np.float64]
 
 EQUAL_ACCURACY = 1e-5  # residual relative to the eigenvalue at which equal eigenvalues are equal to 1e-9 or so
-GAP_ACCURACY = 1e-2  # residual of the vector after the last, relative to its distance: only the gap is wanted of it
-LANES = 4  # the block has at least one vector more than wanted, and fills vector registers of this many numbers
-LOCKED = 0.1  # share of the accuracy at which a vector is improved no further
+GAP_ACCURACY = 1e-2  # residual of the last vector, relative to its gap: only the gap is needed
+LANES = 4  # the block has at least one extra vector, and its size is a multiple of this SIMD width
+LOCKED = 0.1  # fraction of the accuracy at which a vector is locked
 ITERATIONS = 200
 
 
@@ -41,7 +41,7 @@ class Problem:
     norm: float
 
     def precondition(self, residual: Array, target: Columns) -> None:
-        """An approximate inverse of D - A, or of the symmetric Laplacian, which has the roots of degrees around it."""
+        """Apply an approximate inverse of D - A, or of the symmetric Laplacian, which is scaled by roots of degrees."""
         if self.scale is None:
             self.factor.solve(residual, target.array, target.first)
         else:
@@ -50,7 +50,7 @@ class Problem:
             view *= self.scale
 
     def goals(self, values: Array, count: int, relative: float) -> Array:
-        """The residuals to reach. Of the last of ``count`` vectors only the gap before it is wanted."""
+        """The target residuals; the last of ``count`` vectors only needs an accurate gap."""
         goal = np.maximum(np.minimum(ACCURACY * self.norm, relative * values), ROUNDING * self.norm)
         if count > 1:
             goal[count - 1] = max(goal[count - 1], GAP_ACCURACY * (values[count - 1] - values[count - 2]))
@@ -62,8 +62,8 @@ def solve_lobpcg(
 ) -> tuple[Array, Array]:
     """The lowest non-trivial eigenpairs of the Laplacian ``symmetric`` of one connected component.
 
-    ``trivial`` is the unit vector of eigenvalue 0; ``start`` [n, s] are vectors to begin with, such as those of a
-    similar graph. The result has the same bits on every run and for any number of threads.
+    ``trivial`` is the unit vector of eigenvalue 0; ``start`` [n, s] are start vectors, such as those of a
+    similar graph. The result is bitwise identical on every run and for any number of threads.
 
     Returns ``values [count]`` ascending and ``vectors [n, count]``. All but the last pair have residuals below
     ``ACCURACY`` times the norm of the matrix and ``RELATIVE_ACCURACY`` times the eigenvalue, most often below
@@ -80,95 +80,95 @@ def solve_lobpcg(
     basis = np.empty((len(order), 1 + 3 * size))
     basis[:, 0] = unit
     try:
-        have = _begin(problem, basis, size, None if start is None else start[order])
-        values = _iterate(problem, basis, have, size, count)
-    except np.linalg.LinAlgError as broken:
-        raise ArithmeticError(_failure(len(order), count, np.inf, 1)) from broken
+        num_vectors = _start_block(problem, basis, size, None if start is None else start[order])
+        values = _iterate(problem, basis, num_vectors, size, count)
+    except np.linalg.LinAlgError as error:
+        raise ArithmeticError(_failure(len(order), count, np.inf, 1)) from error
     vectors = np.empty((len(order), count))
     vectors[order] = basis[:, 1 : 1 + count]
     return values, vectors
 
 
-def _begin(problem: Problem, basis: Array, size: int, start: Array | None) -> int:
-    """Orthonormal vectors behind the trivial one: preconditioned noise, and those to start with; return how many."""
+def _start_block(problem: Problem, basis: Array, size: int, start: Array | None) -> int:
+    """Write orthonormal vectors after the trivial one, of preconditioned noise and start vectors; return how many."""
     trivial, current = Columns(basis, 0, 1), Columns(basis, 1, size)
     noise = np.random.default_rng(0).standard_normal((len(basis), size))
-    noise -= basis[:, :1] * inner(trivial, every(noise))
+    noise -= basis[:, :1] * inner(trivial, all_columns(noise))
     problem.precondition(noise, current)
     if start is not None:
-        given = np.ascontiguousarray(start[:, :size])
-        current = Columns(basis, 1, size + given.shape[1])
-        basis[:, 1 + size : 1 + current.count] = given
+        warm = np.ascontiguousarray(start[:, :size])
+        current = Columns(basis, 1, size + warm.shape[1])
+        basis[:, 1 + size : 1 + current.count] = warm
     block = current.view()
     block -= basis[:, :1] * inner(trivial, current)
     mixture = independent(inner(current, current))
-    kept = mixture.shape[1]  # fewer where one eigenvalue is so small that all noise turns into its vector
-    combine(current, mixture, Columns(basis, 1, kept))
-    if kept < size:
-        basis[:, 1 + kept : 1 + size] = noise[:, kept:]
-    current = Columns(basis, 1, max(kept, size))
+    rank = mixture.shape[1]  # fewer where one eigenvalue is so small that its vector dominates all noise
+    combine(current, mixture, Columns(basis, 1, rank))
+    if rank < size:
+        basis[:, 1 + rank : 1 + size] = noise[:, rank:]
+    current = Columns(basis, 1, max(rank, size))
     block = current.view()
-    for _ in range(2):  # the second time for what rounding left of the first
+    for _ in range(2):  # twice, against rounding
         block -= basis[:, :1] * inner(trivial, current)
         combine(current, root_inverse(inner(current, current)), current)
     return current.count
 
 
-def _iterate(problem: Problem, basis: Array, have: int, size: int, count: int) -> Array:
+def _iterate(problem: Problem, basis: Array, num_vectors: int, size: int, count: int) -> Array:
     """Improve the first vectors of the basis until ``count`` are accurate, and return their values.
 
-    The basis is the trivial vector and ``have`` others, of which the best ``size`` become the current ones.
+    The basis is the trivial vector and ``num_vectors`` others, of which the best ``size`` become the current ones.
     """
-    whole, current = Columns(basis, 1, have), Columns(basis, 1, size)
-    work = np.empty((len(basis), have))
-    multiply(problem.matrix, whole, np.zeros(have), work)
-    projected = inner(whole, every(work))
+    all_vectors, current = Columns(basis, 1, num_vectors), Columns(basis, 1, size)
+    work = np.empty((len(basis), num_vectors))
+    multiply(problem.matrix, all_vectors, np.zeros(num_vectors), work)
+    projected = inner(all_vectors, all_columns(work))
     values, mixture = np.linalg.eigh((projected + projected.T) / 2)
-    combine(whole, mixture, whole)
-    known, values, work = np.diag(values), values[:size], np.empty((len(basis), size))
+    combine(all_vectors, mixture, all_vectors)
+    projection, values, work = np.diag(values), values[:size], np.empty((len(basis), size))
     worst, steps = np.inf, 0
     for _ in range(ITERATIONS):
         steps += 1
         check_lowest(values[:1], problem.norm)
         multiply(problem.matrix, current, values, work)
-        residual = np.sqrt(np.diagonal(inner(every(work), every(work))))
+        residual = np.sqrt(np.diagonal(inner(all_columns(work), all_columns(work))))
         worst = float((residual / problem.goals(values, count, RELATIVE_ACCURACY))[:count].max())
         goal = problem.goals(values, count, EQUAL_ACCURACY)
         if (residual <= goal)[:count].all():
             break
         active = np.flatnonzero(residual > LOCKED * goal)
-        added = _add_residuals(problem, basis, len(known), work[:, active] / residual[active])
+        added = _add_residuals(problem, basis, len(projection), work[:, active] / residual[active])
         if added == 0:
             break
-        values, known = _improve(problem, basis, known, added, active, work)
+        values, projection = _improve(problem, basis, projection, added, active, work)
     if worst > 1:
         raise ArithmeticError(_failure(len(basis), count, worst, steps))
     combine(current, root_inverse(inner(current, current)), current)
     return values[:count]
 
 
-def _add_residuals(problem: Problem, basis: Array, have: int, residual: Array) -> int:
-    """Write preconditioned residuals behind the first ``1 + have`` columns, orthonormal to them; return how many."""
-    before, count = 1 + have, residual.shape[1]
-    fresh, whole = Columns(basis, before, count), Columns(basis, 0, before + count)
-    problem.precondition(residual, fresh)
-    gram = inner(whole, fresh)
-    overlap, own = gram[:before], gram[before:]
-    mixture = independent(own - overlap.T @ overlap, np.diagonal(own))
-    combine(whole, np.concatenate([-overlap @ mixture, mixture]), Columns(basis, before, mixture.shape[1]))
+def _add_residuals(problem: Problem, basis: Array, num_vectors: int, residual: Array) -> int:
+    """Append preconditioned residuals, orthonormal to the first ``1 + num_vectors`` columns; return how many."""
+    before, count = 1 + num_vectors, residual.shape[1]
+    added_columns, all_vectors = Columns(basis, before, count), Columns(basis, 0, before + count)
+    problem.precondition(residual, added_columns)
+    gram = inner(all_vectors, added_columns)
+    overlap, self_gram = gram[:before], gram[before:]
+    mixture = independent(self_gram - overlap.T @ overlap, np.diagonal(self_gram))
+    combine(all_vectors, np.concatenate([-overlap @ mixture, mixture]), Columns(basis, before, mixture.shape[1]))
     return int(mixture.shape[1])
 
 
 def _improve(
-    problem: Problem, basis: Array, known: Array, added: int, active: NDArray[np.int64], work: Array
+    problem: Problem, basis: Array, projection: Array, added: int, active: NDArray[np.int64], work: Array
 ) -> tuple[Array, Array]:
     """The best vectors X and their change P in the space of all columns; the values and the projected matrix."""
-    have, size = len(known), work.shape[1]
-    whole, fresh = Columns(basis, 1, have + added), Columns(basis, 1 + have, added)
-    multiply(problem.matrix, fresh, np.zeros(added), work)
-    image = inner(whole, Columns(work, 0, added))
-    values, mixture, projected = rayleigh_ritz(known, image, inner(whole, fresh), size, active)
-    combine(whole, mixture, Columns(basis, 1, mixture.shape[1]))
+    num_vectors, size = len(projection), work.shape[1]
+    all_vectors, added_columns = Columns(basis, 1, num_vectors + added), Columns(basis, 1 + num_vectors, added)
+    multiply(problem.matrix, added_columns, np.zeros(added), work)
+    image = inner(all_vectors, Columns(work, 0, added))
+    values, mixture, projected = rayleigh_ritz(projection, image, inner(all_vectors, added_columns), size, active)
+    combine(all_vectors, mixture, Columns(basis, 1, mixture.shape[1]))
     return values, projected
 
 
@@ -176,6 +176,6 @@ def _failure(n: int, count: int, ratio: float, steps: int) -> str:
     return (
         f"directions: expected residuals below {ACCURACY} times the norm of the matrix and {RELATIVE_ACCURACY} times "
         f"the eigenvalue for a component of {n} nodes, got {ratio:.1e} times as much after {steps} iterations; "
-        f"its eigenvalues around number {count} are too close together, or its weights too far apart: ask for fewer "
+        f"its eigenvalues around number {count} are too close together, or its weights too far apart: compute fewer "
         "directions, or drop the edges of negligible weight"
     )

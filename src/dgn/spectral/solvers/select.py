@@ -1,4 +1,4 @@
-"""Which eigensolver a connected component gets: one table.
+"""The eigensolver of a connected component: one table.
 
 | nodes of the component | many nodes in the call, with Numba | otherwise, with Numba | without Numba |
 |---|---|---|---|
@@ -15,25 +15,25 @@ from dgn.spectral.solvers.shift_invert import GUARD
 Solver = Literal["direct", "dense", "shift_invert", "lobpcg"]
 
 LARGEST_DENSE = 300  # nodes; above, one sparse factorisation is faster than a dense decomposition
-LARGEST_EXACT = 4000  # nodes up to which an exact factorisation is done before Numba's kernels are loaded
+LARGEST_EXACT = 4000  # nodes up to which an exact factorisation takes less time than loading Numba's kernels
 LARGEST_RESCUE = 50_000  # nodes up to which an exact factorisation takes over where the iteration does not converge
-MANY_NODES = 10_000  # in one call; with fewer, torch is done before Numba's kernels are loaded
+MANY_NODES = 10_000  # in one call; with fewer, torch takes less time than loading Numba's kernels
 
 
 def has_numba() -> bool:
-    """Whether compiled solvers are there."""
+    """Whether Numba is installed."""
     return find_spec("numba") is not None
 
 
 def largest_dense(count: int) -> int:
-    """Nodes up to which a component is solved by a direct or dense method for ``count`` vectors."""
+    """The largest number of nodes of a direct or dense solve for ``count`` vectors."""
     return max(LARGEST_DENSE, 10 * (count + GUARD))
 
 
 def choose_solver(nodes: int, count: int, many: bool, numba: bool) -> Solver:
     """The solver of a component of ``nodes`` nodes for its first ``count`` vectors.
 
-    ``many`` says that the call holds ``MANY_NODES`` nodes or a whole dataset.
+    ``many``: the call holds ``MANY_NODES`` nodes or a whole dataset.
 
     >>> [choose_solver(nodes, 2, many=True, numba=True) for nodes in (20, 1000, 100_000)]
     ['direct', 'shift_invert', 'lobpcg']

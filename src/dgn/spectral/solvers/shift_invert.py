@@ -11,13 +11,13 @@ from dgn.spectral.solvers.dense import check_lowest
 
 Array = NDArray[np.float64]
 
-ACCURACY = 1e-8  # largest residual, relative to the norm of the matrix: what the field needs
+ACCURACY = 1e-8  # largest residual, relative to the norm of the matrix
 RELATIVE_ACCURACY = 1e-3  # largest residual, relative to the eigenvalue
-ROUNDING = 1e-13  # residual, relative to the norm of the matrix, at which there is nothing left to gain
+ROUNDING = 1e-13  # residual, relative to the norm of the matrix, that cannot be improved
 GUARD = 4  # extra vectors in the block: they speed up convergence and catch repeated eigenvalues
 STEPS = 8  # blocks in the Krylov space before it is restarted
 RESTARTS = 40
-PATIENCE = 8  # restarts between which the factorisation is moved closer to the lowest eigenvalue
+PATIENCE = 8  # restarts after which the shift is moved closer to the lowest eigenvalue
 LARGEST_FALLBACK = 4000  # nodes up to which a dense solve takes over where the iteration does not converge
 
 
@@ -26,8 +26,8 @@ def solve_shift_invert(adjacency: csr_array, symmetric: csr_array, trivial: Arra
 
     A restarted block Krylov iteration on the exact inverse, from a sparse factorisation of D - A with one node
     grounded. A block method finds repeated eigenvalues as often as they occur; start vectors are fixed, so the result
-    is reproducible. Where many eigenvalues crowd far from 0, as around a hub, the inverse near the lowest one tells
-    them apart. ``trivial`` is the unit vector of eigenvalue 0.
+    is reproducible. Where many eigenvalues cluster far from 0, as around a hub, a shift near the lowest one separates
+    them. ``trivial`` is the unit vector of eigenvalue 0.
 
     Returns ``values [count]`` ascending and ``vectors [n, count]``, with residuals below ``ACCURACY`` times the norm
     of the matrix and ``RELATIVE_ACCURACY`` times the eigenvalue; raises ``ArithmeticError`` if that is not reached.
@@ -50,13 +50,13 @@ def solve_shift_invert(adjacency: csr_array, symmetric: csr_array, trivial: Arra
     if worst <= 1:
         return values[:count], block[:, :count]
     if n <= LARGEST_FALLBACK:
-        every, vectors = np.linalg.eigh(symmetric.toarray())
-        check_lowest(every[1:2], norm)
-        return every[1 : count + 1], vectors[:, 1 : count + 1]
+        all_values, vectors = np.linalg.eigh(symmetric.toarray())
+        check_lowest(all_values[1:2], norm)
+        return all_values[1 : count + 1], vectors[:, 1 : count + 1]
     raise ArithmeticError(
         f"directions: expected residuals below {ACCURACY} times the norm of the matrix and {RELATIVE_ACCURACY} times "
         f"the eigenvalue for a component of {n} nodes, got {worst:.1e} times as much after {RESTARTS} restarts; its "
-        f"eigenvalues around number {count} are too close together, or its weights too far apart: ask for fewer "
+        f"eigenvalues around number {count} are too close together, or its weights too far apart: compute fewer "
         "directions, or drop the edges of negligible weight"
     )
 
@@ -64,28 +64,28 @@ def solve_shift_invert(adjacency: csr_array, symmetric: csr_array, trivial: Arra
 def _krylov_space(inverse: Callable[[Array], Array], block: Array, trivial: Array) -> Array:
     """An orthonormal basis of the block and its images under powers of the inverse, orthogonal to ``trivial``."""
     basis = trivial[:, None]
-    fresh = block
+    power = block
     for _ in range(STEPS):
-        fresh = _new_directions(fresh, basis)
-        basis = np.concatenate([basis, fresh], axis=1)
-        if fresh.shape[1] == 0 or basis.shape[1] + fresh.shape[1] > len(block):
-            break  # nothing new, or no room for it
-        fresh = inverse(fresh)
+        power = _orthonormal_part(power, basis)
+        basis = np.concatenate([basis, power], axis=1)
+        if power.shape[1] == 0 or basis.shape[1] + power.shape[1] > len(block):
+            break  # no new vectors, or the space is exhausted
+        power = inverse(power)
     return basis[:, 1:]
 
 
-def _new_directions(fresh: Array, basis: Array) -> Array:
-    """Orthonormal vectors for what ``fresh`` adds to the space of ``basis``; what is only rounding is dropped."""
-    fresh = fresh / np.linalg.norm(fresh, axis=0)
-    for _ in range(2):  # the second time for what rounding left of the first
-        fresh = fresh - basis @ (basis.T @ fresh)
-        left, size, _ = np.linalg.svd(fresh, full_matrices=False)
-        fresh = left[:, size > 1e-10]
-    return fresh
+def _orthonormal_part(block: Array, basis: Array) -> Array:
+    """An orthonormal basis of the part of ``block`` outside the span of ``basis``; rounding is dropped."""
+    block = block / np.linalg.norm(block, axis=0)
+    for _ in range(2):  # twice, against rounding
+        block = block - basis @ (basis.T @ block)
+        left, size, _ = np.linalg.svd(block, full_matrices=False)
+        block = left[:, size > 1e-10]
+    return block
 
 
 def _rayleigh_ritz(symmetric: csr_array, basis: Array, count: int) -> tuple[Array, Array]:
-    """The best approximations of the lowest pairs in the space of a basis."""
+    """The Ritz approximations of the lowest eigenpairs in the span of a basis."""
     projected = basis.T @ (symmetric @ basis)
     values, mixture = np.linalg.eigh((projected + projected.T) / 2)
     return values[:count], basis @ mixture[:, :count]
@@ -105,7 +105,7 @@ def _inverse_near(symmetric: csr_array, shift: float) -> Callable[[Array], Array
 def _inverse(adjacency: csr_array, trivial: Array) -> Callable[[Array], Array]:
     """The inverse of the Laplacian on the complement of ``trivial``.
 
-    For D - A: solve with the busiest node held at 0; what differs from the inverse is a multiple of the constant. The
+    For D - A: solve with the node of largest degree grounded; the difference to the inverse is a constant. The
     symmetric Laplacian differs by the roots of the degrees on both sides, to which its trivial vector is proportional.
     """
     degree = np.asarray(adjacency.sum(axis=1))
