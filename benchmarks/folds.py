@@ -25,7 +25,7 @@ from molecules import PREPARED
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.encodings import with_encodings
 from dgn.data.splits import group, scaffold
 from dgn.molecules.defaults import default_experiment
 from dgn.molecules.members import make_benchmark
@@ -80,7 +80,7 @@ def last_scores(
         last[report.seed] = report.metrics
 
     benchmark = make_benchmark(graphs, values, part, TASK)
-    benchmark = with_structure(benchmark, inputs.random_walk, inputs.rings)
+    benchmark = with_encodings(benchmark, inputs.random_walk, inputs.rings)
     with tempfile.TemporaryDirectory() as folder:
         train(experiment, benchmark, experiment.training.seeds, Path(folder), device, hear)
     return [fmean(metrics[score] for metrics in last.values()) for score in SCORES]

@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--data")
     asked = parser.parse_args()
     trained = load_trained(asked.folder, asked.data)
-    if trained.benchmark.objective != "regression" or trained.benchmark.targets != 1:
+    if trained.benchmark.objective != "regression" or trained.benchmark.num_targets != 1:
         parser.error(f"expected a network for one number of each graph, got {trained.benchmark.objective}")
     said, truth = (values.flatten() for values in predict_split(trained, asked.part))
     errors, graphs = (said - truth).abs(), trained.benchmark.graphs

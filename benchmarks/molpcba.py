@@ -59,7 +59,7 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> None:
     graphs = add_directions(graphs, experiment.num_directions)
     solved = time.perf_counter()
     task = TASKS["molpcba"]
-    benchmark = Benchmark("molpcba", graphs, task.objective, task.metric, task.targets, ATOMS, BONDS)
+    benchmark = Benchmark("molpcba", graphs, task.objective, task.metric, task.num_targets, ATOMS, BONDS)
     material = prepare(experiment, benchmark, device)
     one = member(SEED, experiment, benchmark, material, device)
     ready = time.perf_counter()
@@ -126,7 +126,7 @@ def _categories(sizes: tuple[int, ...], rows: int, draw: torch.Generator) -> tor
 
 
 def _labels(rows: int, draw: torch.Generator) -> torch.Tensor:
-    value = torch.rand(rows, TASKS["molpcba"].targets, generator=draw)
+    value = torch.rand(rows, TASKS["molpcba"].num_targets, generator=draw)
     return torch.where(value < KNOWN, (value < KNOWN * ACTIVE).to(torch.int8), -1)
 
 

@@ -44,8 +44,10 @@ def molecules(folder):
         bonds = graphs.edges["edge_attr"].reshape(graph.num_edges, -1).long()
         attributes = torch.cat([bonds, ring_counts(graph, SIZES).edges.long()], dim=1)
         training = (graphs.graphs["split"] == 0)[graph.batch[graph.target]]
-        every, seen = (EdgeTypes.find(part, benchmark.edge_sizes, 10**6) for part in (attributes, attributes[training]))
-        kept = EdgeTypes.find(attributes[training], benchmark.edge_sizes)
+        every, seen = (
+            EdgeTypes.find(part, benchmark.edge_categories, 10**6) for part in (attributes, attributes[training])
+        )
+        kept = EdgeTypes.find(attributes[training], benchmark.edge_categories)
         changed = (kept.attributes[kept.number(attributes)] != attributes).any(dim=1)
         print(
             f"{name}: {len(graphs)} graphs, walks {walks:.2f} s, rings {rings:.2f} s, {len(seen)} kinds in training, "

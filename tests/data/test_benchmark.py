@@ -1,4 +1,4 @@
-"""Benchmarks by name, from wherever they are, and clear words where they are not."""
+"""Benchmarks by name, from files, folders and the cache, and clear errors if they are missing."""
 
 from pathlib import Path
 from urllib.error import URLError
@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from dgn.data.benchmark import TASKS, load_benchmark, with_directions, with_fraction
 from dgn.data.datasets import downloads
-from dgn.data.datasets.paths import find_source, make_once
+from dgn.data.datasets.paths import cached_graphs, find_source
 from dgn.data.packed import PackedGraphs
 from dgn.training.objectives import make_objective
 
@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 def write_zinc(folder: Path, **changes: np.ndarray) -> Path:
-    """Two molecules in the form of the packed ZINC."""
+    """Two molecules in the format of the packed ZINC."""
     arrays = {
         "node_ptr": np.array([0, 2, 5], np.int32),
         "edge_ptr": np.array([0, 2, 6], np.int32),
@@ -35,13 +35,13 @@ def write_zinc(folder: Path, **changes: np.ndarray) -> Path:
 
 def test_a_path_is_a_file_or_its_folder_or_a_folder_of_folders(tmp_path: Path) -> None:
     file = write_zinc(tmp_path / "zinc12k")
-    found = [load_benchmark("zinc", path=path) for path in (file, file.parent, tmp_path)]
-    assert len({benchmark.graphs.checksum() for benchmark in found}) == 1
-    assert (found[0].node_sizes, found[0].edge_sizes, found[0].targets) == ((28,), (4,), 1)
-    assert found[0].note == "official validation and test molecules and labels, resampled training molecules"
+    zinc, *others = (load_benchmark("zinc", path=path) for path in (file, file.parent, tmp_path))
+    assert {benchmark.graphs.checksum() for benchmark in others} == {zinc.graphs.checksum()}
+    assert (zinc.node_categories, zinc.edge_categories, zinc.num_targets) == ((28,), (4,), 1)
+    assert zinc.note == "official validation and test molecules and labels, resampled training molecules"
 
 
-def test_a_folder_with_a_name_of_its_own_may_hold_the_file(tmp_path: Path) -> None:
+def test_a_file_in_a_folder_of_a_known_name_precedes_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "hiv"
     folder.mkdir()
     names = TASKS["molhiv"].files
@@ -50,7 +50,7 @@ def test_a_folder_with_a_name_of_its_own_may_hold_the_file(tmp_path: Path) -> No
     assert find_source(folder, names) == folder / "molhiv.npz"
 
 
-def test_packed_graphs_are_taken_with_their_directions(tmp_path: Path) -> None:
+def test_packed_graphs_keep_their_directions(tmp_path: Path) -> None:
     graphs = load_benchmark("zinc", path=write_zinc(tmp_path)).graphs
     graphs.with_values(nodes={"potential": torch.ones(5, 1)}).save(tmp_path / "mine.safetensors")
     assert "potential" in load_benchmark("zinc", path=tmp_path / "mine.safetensors").graphs.nodes
@@ -58,10 +58,10 @@ def test_packed_graphs_are_taken_with_their_directions(tmp_path: Path) -> None:
 
 def test_directions_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zinc = load_benchmark("zinc", path=write_zinc(tmp_path))
-    found = with_directions(zinc, k=2, root=tmp_path).graphs
-    assert found.nodes["potential"].shape == (5, 2)
+    graphs = with_directions(zinc, k=2, root=tmp_path).graphs
+    assert graphs.nodes["potential"].shape == (5, 2)
     monkeypatch.setattr("dgn.data.precompute.chunks.directions_of_many", None)  # the second time they are read
-    assert with_directions(zinc, k=2, root=tmp_path).graphs.checksum() == found.checksum()
+    assert with_directions(zinc, k=2, root=tmp_path).graphs.checksum() == graphs.checksum()
 
 
 def test_digits_are_grids_with_coordinates() -> None:
@@ -76,20 +76,20 @@ def test_digits_are_grids_with_coordinates() -> None:
     assert digits.coordinates
 
 
-def test_a_part_does_not_grow_again() -> None:
-    part = with_fraction(load_benchmark("digits"), 0.1)
-    assert len(with_fraction(part, 0.05).graphs) < len(part.graphs)
+def test_a_fraction_can_only_shrink() -> None:
+    tenth = with_fraction(load_benchmark("digits"), 0.1)
+    assert len(with_fraction(tenth, 0.05).graphs) < len(tenth.graphs)
     for fraction in (1.0, 0.0):
-        with pytest.raises(ValueError, match=r"part above 0 of the 0\.1 of the training graphs.*; load digits anew"):
-            with_fraction(part, fraction)
+        with pytest.raises(ValueError, match=r"less than the 0\.1 of the training graphs.*; load digits again"):
+            with_fraction(tenth, fraction)
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_objectives_and_metrics_exist(name: str) -> None:
-    assert make_objective(TASKS[name].objective, TASKS[name].metric).metric_name == TASKS[name].metric
+def test_objectives_and_metrics_of_all_benchmarks_exist() -> None:
+    for name, task in TASKS.items():
+        assert make_objective(task.objective, task.metric).metric_name == task.metric, name
 
 
-def test_what_is_not_there_is_said_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_benchmarks_are_reported_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="did you mean 'zinc'"):
         load_benchmark("zink")
     with pytest.raises(FileNotFoundError, match="found nothing at"):
@@ -105,49 +105,49 @@ def test_what_is_not_there_is_said_with_the_remedy(tmp_path: Path, monkeypatch: 
         load_benchmark("zinc", root=tmp_path)
 
 
-def test_damaged_and_unfitting_files_are_refused(tmp_path: Path) -> None:
+def test_corrupt_and_inconsistent_files_are_refused(tmp_path: Path) -> None:
     file = write_zinc(tmp_path)
-    whole = file.read_bytes()
-    for damaged in (whole[:-50], whole.replace(b"\x1b", b"\x1a")):
-        file.write_bytes(damaged)
+    content = file.read_bytes()
+    for corrupt in (content[:-50], content.replace(b"\x1b", b"\x1a")):
+        file.write_bytes(corrupt)
         with pytest.raises(ValueError, match=r"zinc12k\.npz: expected a complete file"):
             load_benchmark("zinc", path=file)
     with pytest.raises(ValueError, match=r"expected x in columns of \[28\] categories, got values up to \[28\]"):
         load_benchmark("zinc", path=write_zinc(tmp_path, x=np.full(5, 28, np.uint8)))
-    with pytest.raises(ValueError, match="expected values called y"):
+    with pytest.raises(ValueError, match="expected tensors named y"):
         load_benchmark("zinc", path=write_zinc(tmp_path, y=np.zeros(1, np.float32)))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edge_attr": np.zeros(1, np.uint8)}, "expected values called edge_attr"),
+        ({"edge_attr": np.zeros(1, np.uint8)}, "expected tensors named edge_attr"),
         ({"x": np.full(5, -1, np.int64)}, r"got values from -1 up to \[-1\]"),
-        ({"x": np.full(5, 0.5, np.float32)}, r"expected whole numbers as x, the categories, got torch\.float32"),
+        ({"x": np.full(5, 0.5, np.float32)}, r"expected integer categories as x, got torch\.float32"),
         ({"x": np.full(5, 300, np.uint16)}, r"got values up to \[300\]"),
     ],
 )
-def test_features_that_are_no_categories_are_refused(
+def test_features_outside_the_categories_are_refused(
     tmp_path: Path, changes: dict[str, np.ndarray], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         load_benchmark("zinc", path=write_zinc(tmp_path, **changes))
 
 
-def test_superpixels_without_features_are_named(tmp_path: Path) -> None:
+def test_superpixels_without_features_are_refused(tmp_path: Path) -> None:
     graphs = PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)])
     graphs.with_values(graphs={"y": torch.zeros(1).long(), "split": torch.zeros(1)}).save(
         tmp_path / "cifar10.safetensors"
     )
-    with pytest.raises(ValueError, match="expected values called x"):
+    with pytest.raises(ValueError, match="expected tensors named x"):
         load_benchmark("cifar10", path=tmp_path)
 
 
-def test_numbers_are_no_classes(tmp_path: Path) -> None:
+def test_float_class_labels_are_refused(tmp_path: Path) -> None:
     graph = Data(x=torch.rand(2, 5), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.rand(1))
     packed = PackedGraphs.from_data([graph] * 3).with_values(graphs={"split": torch.arange(3)})
     packed.save(tmp_path / "cifar10.safetensors")
-    with pytest.raises(ValueError, match=r"cifar10: expected whole numbers as y, one for each class, got"):
+    with pytest.raises(ValueError, match=r"cifar10: expected integer class labels as y, got"):
         load_benchmark("cifar10", path=tmp_path)
 
 
@@ -168,18 +168,18 @@ def test_datasets_of_pyg_are_packed(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert torch.equal(cifar10.nodes["potential"][:2], image.pos)
     assert (cifar10.edges["edge_attr"].shape, cifar10.graphs["y"].tolist()) == ((6, 1), [7, 7, 7])
     monkeypatch.setattr(downloads, "_datasets", None)
-    assert load_benchmark("zinc", root=tmp_path).graphs.checksum() == zinc.checksum()  # kept
+    assert load_benchmark("zinc", root=tmp_path).graphs.checksum() == zinc.checksum()  # cached
 
 
-def test_a_damaged_copy_is_made_again(tmp_path: Path) -> None:
+def test_a_corrupt_cached_file_is_replaced(tmp_path: Path) -> None:
     file, graphs = tmp_path / "one.safetensors", PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)])
-    make_once(file, "a", lambda: graphs)
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.warns(UserWarning, match="made again"):
-        make_once(file, "a", lambda: graphs)
+    cached_graphs(file, "a", lambda: graphs)
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.warns(UserWarning, match="converted again"):
+        cached_graphs(file, "a", lambda: graphs)
     assert PackedGraphs.load(file).checksum() == graphs.checksum()
-    other = make_once(file, "b", lambda: graphs.with_values(nodes={"x": torch.zeros(2)}))
+    other = cached_graphs(file, "b", lambda: graphs.with_values(nodes={"x": torch.zeros(2)}))
     assert "x" in other.nodes
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dgn.data.precompute.directions import add_directions
-from dgn.data.precompute.encodings import add_structure, with_structure
+from dgn.data.precompute.encodings import add_encodings, with_encodings
 from dgn.molecules.featurize import featurize
 from dgn.molecules.members import make_benchmark
 from dgn.molecules.structure import KINDS, OFFSET, SCALE, trained_structure
@@ -17,7 +17,7 @@ DATA = DataSettings(dataset="table", rwse_steps=4, ring_sizes=(5, 6))
 def test_molecules_get_what_they_had_in_training() -> None:
     graphs = add_directions(featurize(SMILES).graphs, 1)
     part = torch.tensor([0, 0, 0, 1, 1], dtype=torch.uint8)
-    trained = with_structure(make_benchmark(graphs, torch.zeros(5, 1), part, "regression"), 4, (5, 6))
+    trained = with_encodings(make_benchmark(graphs, torch.zeros(5, 1), part, "regression"), 4, (5, 6))
     known = trained.structure
     assert known is not None
     assert known.edge_types is not None
@@ -25,7 +25,7 @@ def test_molecules_get_what_they_had_in_training() -> None:
     found = trained_structure(DATA, weights)
     assert found is not None
     # Behind the five molecules the benchmark has those of the validation once more.
-    asked, expected = add_structure(graphs, found), trained.graphs.select(torch.arange(5))
+    asked, expected = add_encodings(graphs, found), trained.graphs.select(torch.arange(5))
     assert torch.equal(asked.nodes["structure"], expected.nodes["structure"])
     assert torch.equal(asked.edges["edge_attr"], expected.edges["edge_attr"])
     assert asked.edges["edge_attr"].max() > 0
@@ -37,7 +37,7 @@ def test_molecules_without_bonds_have_numbers() -> None:
         DataSettings(dataset="table", rwse_steps=2), {SCALE: torch.ones(2), OFFSET: torch.zeros(2)}
     )
     assert known is not None
-    assert add_structure(featurize(["[Na]"]).graphs, known).nodes["structure"].tolist() == [[0.0, 0.0]]
+    assert add_encodings(featurize(["[Na]"]).graphs, known).nodes["structure"].tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_a_shift_is_as_large_as_training_graphs_vary():
     shown = (known.graphs.graphs["split"] == 0)[known.graphs.graph.batch]
     for factor in (1, 100):
         graphs = known.graphs.with_values(nodes={"x": torch.where(shown[:, None], x, factor * x)})
-        benchmark = replace(known, graphs=graphs, node_sizes=None)
+        benchmark = replace(known, graphs=graphs, node_categories=None)
         store = prepare(make_experiment(augmentation={"input_noise": 0.2}), benchmark, torch.device("cpu")).store
         torch.testing.assert_close(store.deviation, x[shown].std(dim=0, unbiased=False))
 

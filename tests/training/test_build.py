@@ -46,13 +46,13 @@ def benchmark(x: torch.Tensor, edge_attr: torch.Tensor | None, **sizes: Any) -> 
     )
     return SimpleNamespace(
         graphs=graphs,
-        **{"targets": 3, "node_sizes": None, "edge_sizes": None, "structure": None} | sizes,
+        **{"num_targets": 3, "node_categories": None, "edge_categories": None, "structure": None} | sizes,
     )
 
 
 def test_categories_are_embedded_and_numbers_mapped() -> None:
     settings = NetworkSettings(hidden=8, aggregators=("mean",), message="complex", edge_dim=4)
-    categories = benchmark(torch.tensor([0, 1]), torch.tensor([0, 2]), node_sizes=(2,), edge_sizes=(3,))
+    categories = benchmark(torch.tensor([0, 1]), torch.tensor([0, 2]), node_categories=(2,), edge_categories=(3,))
     numbers = benchmark(torch.rand(2, 5), torch.rand(2, 1))
     embedded, mapped = (build_network(settings, each, 1.0) for each in (categories, numbers))
     assert isinstance(embedded.node_encoder, CategoryEncoder)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dgn.data.benchmark import with_fraction
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.encodings import with_encodings
 from dgn.training.distillation import find_teacher_runs, teach
 from dgn.training.inference import load_trained, predict_graphs, predict_split
 from dgn.training.shared_data import prepare
@@ -117,7 +117,7 @@ def test_teachers_of_other_labels_are_refused(run, shift):
 
 
 def test_teachers_that_read_something_else_are_named(run):
-    rings = with_structure(make_benchmark("classification"), 0, (3,))
+    rings = with_encodings(make_benchmark("classification"), 0, (3,))
     with pytest.raises(ValueError, match=r"training\.teachers: expected .* these graphs, got .*seed-1: data: expected"):
         teach_small(make_experiment(data={"ring_sizes": [3]}, training={"distill_from": str(run)}), rings)
     half = with_fraction(make_benchmark("classification"), 0.5)

@@ -9,9 +9,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from dgn.data.datasets.own import benchmark_from_graphs
+from dgn.data.datasets.from_graphs import benchmark_from_graphs
 from dgn.data.precompute.directions import add_directions
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.encodings import with_encodings
 from dgn.training.experiment import load_experiment
 from dgn.training.inference import load_trained, predict_graphs, predict_split
 from dgn.training.load import load_graphs
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> None:
     objective, changes = CASES[case]
     experiment = make_experiment(**changes)
-    benchmark = with_structure(make_benchmark(objective), experiment.data.rwse_steps, experiment.data.ring_sizes)
+    benchmark = with_encodings(make_benchmark(objective), experiment.data.rwse_steps, experiment.data.ring_sizes)
     (result,) = train(experiment, benchmark, [7], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-7", benchmark)
     assert trained.experiment == experiment
@@ -77,7 +77,7 @@ def test_other_graphs_get_what_those_of_the_training_had(case: str, tmp_path: Pa
     data, graphs, k = experiment.data, known.graphs, experiment.num_directions
     raw = replace(graphs, nodes={"x": graphs.nodes["x"]}, edges={"edge_attr": graphs.edges["edge_attr"]})
     benchmark = replace(known, graphs=add_directions(raw, k, data.normalization) if k else raw)
-    benchmark = with_structure(benchmark, data.random_walk, data.rings)
+    benchmark = with_encodings(benchmark, data.random_walk, data.rings)
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", benchmark)
     said, truth = predict_split(trained, "test", "cpu")
@@ -137,9 +137,9 @@ def test_kinds_of_edges_are_those_of_the_training(branches: int, tmp_path: Path)
     other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
     network = {"message": "complex", "edge_dim": 4, "ensemble_size": branches}
     experiment = make_experiment(data={"ring_sizes": [3, 5]}, network=network)
-    train(experiment, with_structure(known, 0, (3, 5)), [0], tmp_path, "cpu")
+    train(experiment, with_encodings(known, 0, (3, 5)), [0], tmp_path, "cpu")
     with pytest.raises(ValueError, match=r"got others, their (networks\.0\.)?(structure|edge_encoder)\.\w+ differs"):
-        load_trained(tmp_path / "seed-0", with_structure(other, 0, (3, 5)))
+        load_trained(tmp_path / "seed-0", with_encodings(other, 0, (3, 5)))
 
 
 def test_a_part_of_the_training_graphs_is_scored_alone(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected the graphs of zinc that it was trained with, got others"):
         load_trained(tmp_path / "seed-0", make_benchmark("classification"))
     with pytest.raises(ValueError, match="expected graphs with random_walk 0"):
-        load_trained(tmp_path / "seed-0", with_structure(make_benchmark(), 2))
+        load_trained(tmp_path / "seed-0", with_encodings(make_benchmark(), 2))
     with pytest.raises(TypeError, match=r"data: expected a place, or a Benchmark .*, got PackedGraphs"):
         load_trained(tmp_path / "seed-0", make_benchmark().graphs)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="part: expected"):

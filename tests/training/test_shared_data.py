@@ -45,7 +45,7 @@ def test_edge_features_that_are_not_there_are_named():
     with pytest.raises(
         ValueError, match=r"network.edge_dim: expected none, for the graphs have no edge features, got 4"
     ):
-        train(experiment, replace(make_benchmark(), graphs=bare, edge_sizes=None), (0,), device="cpu")
+        train(experiment, replace(make_benchmark(), graphs=bare, edge_categories=None), (0,), device="cpu")
 
 
 def test_training_does_not_see_the_basis(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.encodings import with_encodings
 from dgn.nn import EdgeTypeEncoder
 from dgn.training.build import build_for_inputs, build_network, count_parameters, inputs_for
 from dgn.training.config import DataSettings, NetworkSettings
@@ -17,7 +17,7 @@ NETWORK = {"message": "complex", "edge_dim": 3}
 
 
 def test_a_network_with_structural_numbers_learns() -> None:
-    benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
+    benchmark = with_encodings(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network=NETWORK, training={"epochs": 8})
     (result,) = train(experiment, benchmark, seeds=[1], device="cpu")
     losses = [epoch["train_loss"] for epoch in result.history]
@@ -29,11 +29,11 @@ def test_graphs_without_the_numbers_or_with_others_are_refused() -> None:
     with pytest.raises(ValueError, match=r"random_walk 4 and rings \[3, 4, 5, 6\], got 0 and \[\]"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
     with pytest.raises(ValueError, match=r"random_walk 0 and rings \[\], got 4 and \[3\]"):
-        prepare(make_experiment(), with_structure(make_benchmark(), 4, (3,)), torch.device("cpu"))
+        prepare(make_experiment(), with_encodings(make_benchmark(), 4, (3,)), torch.device("cpu"))
 
 
 def test_batches_give_what_the_graphs_give_alone() -> None:
-    benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
+    benchmark = with_encodings(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network={**NETWORK, "aggregators": ["mean", "max"]})
     material = prepare(experiment, benchmark, torch.device("cpu"))
     network = build_network(experiment.network, benchmark, material.delta).eval()
@@ -44,7 +44,7 @@ def test_batches_give_what_the_graphs_give_alone() -> None:
 
 
 def test_the_number_of_kinds_costs_no_parameters() -> None:
-    benchmark = with_structure(make_benchmark(), 4, (3, 4, 5, 6))
+    benchmark = with_encodings(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network=NETWORK)
     network = build_network(experiment.network, benchmark, 1.0)
     assert isinstance(network.edge_encoder, EdgeTypeEncoder)

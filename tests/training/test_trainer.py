@@ -346,7 +346,14 @@ def test_numbers_that_are_none_in_the_data_diverge(tmp_path):
     x[0] = torch.nan
     graphs = benchmark.graphs.with_values(nodes={"x": x})
     with pytest.raises(DivergedError, match=r"in epoch 1 of seed 4; lower training.learning_rate$") as caught:
-        train(make_experiment(), replace(benchmark, graphs=graphs, node_sizes=None), [4], tmp_path, "cpu", save_every=0)
+        train(
+            make_experiment(),
+            replace(benchmark, graphs=graphs, node_categories=None),
+            [4],
+            tmp_path,
+            "cpu",
+            save_every=0,
+        )
     assert caught.value.results == []
 
 

@@ -66,7 +66,7 @@ def test_an_answer_does_not_depend_on_the_graphs_beside_one(tmp_path):
     first = graphs.graph.batch == 0
     x[first, 0] = x[first, 2]
     graphs = graphs.with_values(nodes={"x": x}, graphs=benchmark.graphs.graphs)
-    pictured = replace(benchmark, graphs=graphs, node_sizes=None, edge_sizes=None, coordinates=True)
+    pictured = replace(benchmark, graphs=graphs, node_categories=None, edge_categories=None, coordinates=True)
     experiment = make_experiment(network={**WAYS, "tta_mirror": True}, training={"epochs": 1})
     train(experiment, pictured, [7], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-7", pictured)

@@ -1,7 +1,7 @@
-"""Collections of graphs: packed files, directions of whole datasets, benchmarks, batches on a device."""
+"""Datasets of graphs: packed files, precomputed directions and encodings, benchmarks, batches on a device."""
 
 from dgn.data.benchmark import Benchmark, load_benchmark
-from dgn.data.datasets.own import benchmark_from_graphs
+from dgn.data.datasets.from_graphs import benchmark_from_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 

@@ -10,7 +10,7 @@ from dgn.data.datasets.moleculenet import NOTE as MOLECULENET
 from dgn.data.datasets.moleculenet import load_moleculenet
 from dgn.data.datasets.molpcba import LABELS, SMILES, load_molpcba
 from dgn.data.datasets.molpcba import NOTE as MOLPCBA
-from dgn.data.datasets.paths import default_root, describe_files, find_source, make_once, read_source
+from dgn.data.datasets.paths import cache_root, cached_graphs, describe_files, find_source, read_source
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.encodings import Structure
@@ -22,23 +22,24 @@ ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Graphs with targets and a split, and what a network must know of them.
+    """Graphs with targets and a split, and the shapes of a network's inputs and outputs.
 
-    ``graphs`` hold ``nodes["x"]``, perhaps ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
-    tasks on nodes) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_sizes`` and ``edge_sizes`` are
-    the numbers of categories per column, or None where the values are numbers or absent. With ``coordinates`` the
-    field is given, by coordinates or otherwise, and no eigenvectors are needed. ``note`` says what was read, where it
-    is not the official data. ``fraction`` is the part of the training graphs that is here; ``structure`` tells of the
-    structural numbers that nodes and edges have (:func:`dgn.data.precompute.encodings.with_structure`).
+    ``graphs`` hold ``nodes["x"]``, optionally ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
+    node-level tasks) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_categories`` and
+    ``edge_categories`` are the numbers of categories per column, or None for continuous or absent features. With
+    ``coordinates`` the graphs come with their field, from coordinates or otherwise, and no eigenvectors are computed.
+    ``note`` describes the source of data that are not official. ``fraction`` is the fraction of the training graphs
+    that is loaded; ``structure`` describes the structural encodings of nodes and edges
+    (:func:`dgn.data.precompute.encodings.with_encodings`).
     """
 
     name: str
     graphs: PackedGraphs
     objective: str
     metric: str
-    targets: int
-    node_sizes: tuple[int, ...] | None
-    edge_sizes: tuple[int, ...] | None
+    num_targets: int
+    node_categories: tuple[int, ...] | None
+    edge_categories: tuple[int, ...] | None
     coordinates: bool = False
     note: str = ""
     fraction: float = 1.0
@@ -47,13 +48,13 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Task:
-    """What a benchmark asks for, and the files and folders it can be read from."""
+    """Objective, metric and feature categories of a benchmark, and the files and folders it is read from."""
 
     objective: str
     metric: str
-    targets: int
-    node_sizes: tuple[int, ...] | None
-    edge_sizes: tuple[int, ...] | None
+    num_targets: int
+    node_categories: tuple[int, ...] | None
+    edge_categories: tuple[int, ...] | None
     coordinates: bool
     files: tuple[str, ...]
 
@@ -82,7 +83,7 @@ TASKS = {
     "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
     "digits": Task("classification", "accuracy", 10, None, None, True, ()),
 }
-MADE_HERE = ("pattern", "digits")  # need no file
+WITHOUT_FILE = ("pattern", "digits")  # generated, or part of scikit-learn
 NOTES = {
     "zinc12k.npz": "official validation and test molecules and labels, resampled training molecules",
     "cifar10_sp.npz": "superpixels recomputed from the images",
@@ -102,39 +103,39 @@ def load_benchmark(
 ) -> Benchmark:
     """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba", "muv", "tox21", "digits" or "own".
 
-    ``path`` is a file of packed graphs, or a folder that holds it, or one that holds several benchmarks in folders of
-    their own. Without it, what was made before is read from ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``), "pattern"
-    is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and "molpcba"
-    read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there; "own" has nothing but its
-    file (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's SMILES are read by several processes, once: a script that
-    asks for them protects its main part by ``__name__``. Superpixels are joined on ``device``, a GPU if there is one;
-    all tensors are on the CPU.
+    ``path`` is a file of packed graphs, the folder that holds it, or a folder with one subfolder per benchmark.
+    Without it, the converted file in ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``) is read if there is one. Otherwise
+    "pattern" is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and
+    "molpcba" are read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there. "own" needs
+    a ``path`` (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's SMILES are parsed once, by several processes: call
+    this under ``if __name__ == "__main__":``. Edges of superpixels are computed on ``device``, by default a GPU if
+    there is one; all tensors are returned on the CPU.
 
     >>> digits = load_benchmark("digits")
-    >>> digits.objective, digits.targets, digits.graphs.nodes["x"].shape
+    >>> digits.objective, digits.num_targets, digits.graphs.nodes["x"].shape
     ('classification', 10, torch.Size([115008, 1]))
     """
     if name == "own":
-        from dgn.data.datasets.own import load_packed_benchmark
+        from dgn.data.datasets.from_graphs import load_packed_benchmark
 
         return load_packed_benchmark(path)
     check_option("benchmark", name, tuple(TASKS))
-    task, root = TASKS[name], Path(root) if root is not None else default_root()
-    found = None if path is None else find_source(Path(path), task.files)
-    if path is not None and found is None and name not in MADE_HERE:
+    task, root = TASKS[name], Path(root) if root is not None else cache_root()
+    source = None if path is None else find_source(Path(path), task.files)
+    if path is not None and source is None and name not in WITHOUT_FILE:
         raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
-    graphs = _load(name, found, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
+    graphs = _load(name, source, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
     if task.coordinates and "field" not in graphs.edges and "x" in graphs.nodes:
         graphs = add_coordinates(graphs, graphs.nodes["x"][:, 3:])
-    note = graphs.info.get("note") or (NOTES.get(found.name, "") if found is not None else "")
+    note = graphs.info.get("note") or (NOTES.get(source.name, "") if source is not None else "")
     benchmark = Benchmark(
         name,
         graphs,
         task.objective,
         task.metric,
-        task.targets,
-        task.node_sizes,
-        task.edge_sizes,
+        task.num_targets,
+        task.node_categories,
+        task.edge_categories,
         task.coordinates,
         note,
     )
@@ -149,9 +150,9 @@ def with_directions(
     root: str | Path | None = None,
     progress: bool = False,
 ) -> Benchmark:
-    """The benchmark with ``k`` Laplacian directions, computed on first use and kept in ``root``.
+    """The benchmark with ``k`` Laplacian directions, computed on first use and cached in ``root``.
 
-    Graphs with coordinates have their field already and come back as they are.
+    Graphs with coordinates already have a field and are returned unchanged.
 
     >>> digits = load_benchmark("digits")
     >>> with_directions(digits, k=2) is digits
@@ -159,12 +160,12 @@ def with_directions(
     """
     if benchmark.coordinates:
         return benchmark
-    cache = (Path(root) if root is not None else default_root()) / "directions"
+    cache = (Path(root) if root is not None else cache_root()) / "directions"
     return replace(benchmark, graphs=add_directions(benchmark.graphs, k, normalization, cache=cache, progress=progress))
 
 
 def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
-    """The benchmark with the first part of its training graphs, and all others.
+    """The benchmark with the first ``fraction`` of its training graphs, and all validation and test graphs.
 
     >>> digits = load_benchmark("digits")
     >>> len(digits.graphs), len(with_fraction(digits, 0.1).graphs)
@@ -174,26 +175,26 @@ def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
         return benchmark
     if not 0 < fraction < benchmark.fraction:
         raise ValueError(
-            f"fraction: expected a part above 0 of the {benchmark.fraction:g} of the training graphs here, got "
-            f"{fraction:g}; load {benchmark.name} anew for more"
+            f"fraction: expected more than 0 and less than the {benchmark.fraction:g} of the training graphs that is "
+            f"loaded, got {fraction:g}; load {benchmark.name} again for more"
         )
     split = benchmark.graphs.graphs["split"]
     training = (split == 0).nonzero()[:, 0]
-    kept = split != 0
-    kept[training[: max(1, round(fraction / benchmark.fraction * len(training)))]] = True
-    return replace(benchmark, graphs=benchmark.graphs.select(kept.nonzero()[:, 0]), fraction=fraction)
+    mask = split != 0
+    mask[training[: max(1, round(fraction / benchmark.fraction * len(training)))]] = True
+    return replace(benchmark, graphs=benchmark.graphs.select(mask.nonzero()[:, 0]), fraction=fraction)
 
 
-def _load(name: str, found: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
-    kept = root / f"{name}.safetensors"
-    if name == "cifar10" and found is not None and found.suffix == ".npz":
-        return _load_superpixels(found, root, device, progress)
-    if name in ("muv", "tox21") and (found is None or ".csv" in found.suffixes):
-        return load_moleculenet(name, found, root, progress)
-    if found is not None and found.name in (SMILES, LABELS):
-        return load_molpcba(found, root, progress)
-    if found is not None and found.is_file():
-        return read_source(found)
+def _load(name: str, source: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
+    cache = root / f"{name}.safetensors"
+    if name == "cifar10" and source is not None and source.suffix == ".npz":
+        return _load_superpixels(source, root, device, progress)
+    if name in ("muv", "tox21") and (source is None or ".csv" in source.suffixes):
+        return load_moleculenet(name, source, root, progress)
+    if source is not None and source.name in (SMILES, LABELS):
+        return load_molpcba(source, root, progress)
+    if source is not None and source.is_file():
+        return read_source(source)
     if name == "digits":
         from dgn.data.datasets.digits import load_digits
 
@@ -201,54 +202,58 @@ def _load(name: str, found: Path | None, root: Path, device: torch.device | str,
     if name == "pattern":
         from dgn.data.datasets.pattern import SOURCE, generate_pattern
 
-        return make_once(kept, SOURCE, lambda: generate_pattern(progress=progress))
+        return cached_graphs(cache, SOURCE, lambda: generate_pattern(progress=progress))
     if name in ("molhiv", "molpcba"):
         from dgn.data.datasets.ogb import load_ogb
 
-        return load_ogb(name, found, root)
+        return load_ogb(name, source, root)
     from dgn.data.datasets.downloads import SOURCES, download
 
-    return make_once(kept, SOURCES[name], lambda: download(name, root))
+    return cached_graphs(cache, SOURCES[name], lambda: download(name, root))
 
 
 def _load_superpixels(file: Path, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
     from dgn.data.datasets.cifar10 import load_superpixels
 
-    # Under a name of its own: it must not stand for the official graphs.
-    kept, source = root / "cifar10-superpixels.safetensors", f"superpixels 1 of {describe_files([file])}"
-    return make_once(kept, source, lambda: read_source(file, lambda path: load_superpixels(path, device, progress)))
+    # Not cifar10.safetensors, which would be taken for the official graphs.
+    cache, source = root / "cifar10-superpixels.safetensors", f"superpixels 1 of {describe_files([file])}"
+    return cached_graphs(
+        cache, source, lambda: read_source(file, lambda path: load_superpixels(path, device, progress))
+    )
 
 
 def _check(benchmark: Benchmark) -> None:
-    """Refuse files without what the task needs."""
+    """Refuse graphs without the features, targets or split that the task needs."""
     graphs = benchmark.graphs
     targets = graphs.nodes if benchmark.objective.startswith("node") else graphs.graphs
-    needed = [("x", graphs.nodes), ("y", targets), ("split", graphs.graphs)]
-    needed += [] if benchmark.edge_sizes is None else [("edge_attr", graphs.edges)]
-    lacking = [name for name, table in needed if name not in table]
-    if lacking:
-        raise ValueError(f"{benchmark.name}: expected values called {', '.join(lacking)}, got {graphs}; pack them too")
+    required = [("x", graphs.nodes), ("y", targets), ("split", graphs.graphs)]
+    required += [] if benchmark.edge_categories is None else [("edge_attr", graphs.edges)]
+    missing = [name for name, table in required if name not in table]
+    if missing:
+        raise ValueError(f"{benchmark.name}: expected tensors named {', '.join(missing)}, got {graphs}; pack them too")
     if benchmark.objective.endswith("classification") and targets["y"].is_floating_point():
         raise ValueError(
-            f"{benchmark.name}: expected whole numbers as y, one for each class, got {targets['y'].dtype}; for graphs "
-            "of your own see dgn.data.benchmark_from_graphs"
+            f"{benchmark.name}: expected integer class labels as y, got {targets['y'].dtype}; for your own graphs see "
+            "dgn.data.benchmark_from_graphs"
         )
-    for name, sizes, table in (
-        ("x", benchmark.node_sizes, graphs.nodes),
-        ("edge_attr", benchmark.edge_sizes, graphs.edges),
+    for name, categories, table in (
+        ("x", benchmark.node_categories, graphs.nodes),
+        ("edge_attr", benchmark.edge_categories, graphs.edges),
     ):
-        if sizes is None or not len(table[name]):
+        if categories is None or not len(table[name]):
             continue
         if table[name].is_floating_point():
             raise ValueError(
-                f"{benchmark.name}: expected whole numbers as {name}, the categories, got {table[name].dtype}; these "
-                "are not the features of this benchmark"
+                f"{benchmark.name}: expected integer categories as {name}, got {table[name].dtype}; these are not the "
+                "features of this benchmark"
             )
         columns = table[name].reshape(len(table[name]), -1).long()
-        least, largest = int(columns.min()), columns.amax(dim=0).tolist()
-        fit = len(largest) == len(sizes) and all(value < size for value, size in zip(largest, sizes, strict=True))
-        if least < 0 or not fit:
+        smallest, largest = int(columns.min()), columns.amax(dim=0).tolist()
+        in_range = len(largest) == len(categories) and all(
+            value < count for value, count in zip(largest, categories, strict=True)
+        )
+        if smallest < 0 or not in_range:
             raise ValueError(
-                f"{benchmark.name}: expected {name} in columns of {list(sizes)} categories, got values "
-                f"{f'from {least} ' if least < 0 else ''}up to {largest}; these are not the features of this benchmark"
+                f"{benchmark.name}: expected {name} in columns of {list(categories)} categories, got values "
+                f"{f'from {smallest} ' if smallest < 0 else ''}up to {largest}; these are not its features"
             )

@@ -1,4 +1,4 @@
-"""Many graphs in flat arrays."""
+"""A dataset of graphs in flat arrays."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,13 +22,13 @@ STRUCTURE = ("node_pointer", "edge_pointer", "edge_index")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedGraphs:
-    """A collection of graphs, one behind the other.
+    """Concatenated graphs with named node, edge and graph tensors.
 
-    Graph g owns the nodes ``node_pointer[g]`` to ``node_pointer[g + 1]`` and likewise its edges; ``edge_index`` counts
-    nodes from the first of their own graph. Values of nodes, edges and graphs have a name each.
+    Graph g has the nodes ``node_pointer[g]`` to ``node_pointer[g + 1]`` (exclusive), and likewise its edges;
+    ``edge_index`` is local: nodes are numbered from 0 within each graph.
 
     Shapes:
-        ``node_pointer`` and ``edge_pointer`` [G + 1] int64, ``edge_index`` [2, E] of any integers; ``nodes``,
+        ``node_pointer`` and ``edge_pointer`` [G + 1] int64, ``edge_index`` [2, E] of any integer dtype; ``nodes``,
         ``edges`` and ``graphs`` hold tensors of N, E and G rows.
 
     >>> path = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2), (torch.tensor([[0], [1]]), 3)])
@@ -48,19 +48,20 @@ class PackedGraphs:
         for name, pointer in (("node_pointer", self.node_pointer), ("edge_pointer", self.edge_pointer)):
             if pointer.dim() != 1 or len(pointer) < 1 or int(pointer[0]) != 0 or bool((pointer.diff() < 0).any()):
                 raise ValueError(
-                    f"{name}: expected [graphs + 1] numbers that start at 0 and never fall, got shape "
-                    f"{list(pointer.shape)}; they are the running sums of the graphs' sizes"
+                    f"{name}: expected [graphs + 1] offsets, from 0 and non-decreasing, got shape "
+                    f"{list(pointer.shape)}; they are the cumulative sums of the graphs' sizes"
                 )
         if self.edge_index.shape != (2, self.num_edges) or len(self.node_pointer) != len(self.edge_pointer):
             raise ValueError(
                 f"edge_index: expected shape [2, {self.num_edges}] for {len(self.node_pointer) - 1} graphs, got "
-                f"{list(self.edge_index.shape)} and {len(self.edge_pointer) - 1} graphs of edges; the file may be cut"
+                f"{list(self.edge_index.shape)} and {len(self.edge_pointer) - 1} graphs of edges; the file may be "
+                "truncated"
             )
-        for kind, values, rows in self._tables():
-            for name, value in values.items():
-                if len(value) != rows:
+        for level, tensors, rows in self._tables():
+            for name, tensor in tensors.items():
+                if len(tensor) != rows:
                     raise ValueError(
-                        f"{kind}[{name!r}]: expected {rows} rows, got {len(value)}; give one per {kind[:-1]}"
+                        f"{level}[{name!r}]: expected {rows} rows, got {len(tensor)}; give one per {level[:-1]}"
                     )
 
     def _tables(self) -> list[tuple[str, Mapping[str, Tensor], int]]:
@@ -74,7 +75,7 @@ class PackedGraphs:
         return len(self.node_pointer) - 1
 
     def __repr__(self) -> str:
-        names = [f"{kind}=[{', '.join(values)}]" for kind, values, _ in self._tables() if values]
+        names = [f"{level}=[{', '.join(tensors)}]" for level, tensors, _ in self._tables() if tensors]
         counts = [f"graphs={len(self)}", f"nodes={self.num_nodes}", f"edges={self.num_edges}"]
         return f"{type(self).__name__}({', '.join(counts)}{'; ' if names else ''}{', '.join(names)})"
 
@@ -88,46 +89,46 @@ class PackedGraphs:
 
     @property
     def graph(self) -> Graph:
-        """All graphs side by side as one."""
-        self._check_ends()
+        """All graphs as one disconnected graph, with its ``batch`` vector."""
+        self._check_edge_index()
         first = self.node_pointer[:-1].repeat_interleave(self.edge_pointer.diff())
-        number = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
-        return as_graph(self.edge_index.long() + first, self.num_nodes, number, len(self))
+        batch = torch.arange(len(self), device=first.device).repeat_interleave(self.node_pointer.diff())
+        return as_graph(self.edge_index.long() + first, self.num_nodes, batch, len(self))
 
-    def _check_ends(self) -> None:
-        """Refuse edges that leave their graph."""
+    def _check_edge_index(self) -> None:
+        """Refuse edges to nodes outside their graph."""
         index, nodes = self.edge_index.long(), self.node_pointer.diff()
         outside = (index < 0) | (index >= nodes.repeat_interleave(self.edge_pointer.diff()))
         if bool(outside.any()):
-            bad = int(outside.any(dim=0).nonzero()[0])
-            owner = int((self.edge_pointer <= bad).sum()) - 1
+            edge = int(outside.any(dim=0).nonzero()[0])
+            graph = int((self.edge_pointer <= edge).sum()) - 1
             raise ValueError(
-                f"edge_index: expected nodes from 0 to below the {int(nodes[owner])} of their own "
-                f"graph, got {self.edge_index[:, bad].tolist()} in graph {owner}; count nodes from the first of each "
-                "graph, and isolated ones too"
+                f"edge_index: expected nodes below {int(nodes[graph])}, the size of their graph, got "
+                f"{self.edge_index[:, edge].tolist()} in graph {graph}; number the nodes of each graph from 0, "
+                "isolated nodes included"
             )
 
-    def __getitem__(self, number: int) -> "Data":
+    def __getitem__(self, index: int) -> "Data":
         """One graph as a PyG ``Data``."""
         from torch_geometric.data import Data
 
-        if not -len(self) <= number < len(self):
-            raise IndexError(f"graph: expected a number below {len(self)}, got {number}")
-        one = self.select(torch.tensor([number % len(self)]))
-        data = Data(edge_index=one.edge_index.long(), num_nodes=one.num_nodes)
-        for name, value in {**one.nodes, **one.edges, **one.graphs}.items():
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"graph: expected an index below {len(self)}, got {index}")
+        single = self.select(torch.tensor([index % len(self)]))
+        data = Data(edge_index=single.edge_index.long(), num_nodes=single.num_nodes)
+        for name, value in {**single.nodes, **single.edges, **single.graphs}.items():
             data[name] = value
         return data
 
-    def select(self, numbers: Tensor) -> "PackedGraphs":
-        """Some of the graphs, by their numbers from 0, in the order given."""
-        if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(self):
+    def select(self, index: Tensor) -> "PackedGraphs":
+        """The graphs at ``index``, in that order; an index may be repeated."""
+        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise IndexError(
-                f"numbers: expected graphs from 0 to below {len(self)}, got {int(numbers.min())} to "
-                f"{int(numbers.max())}; count from the first graph"
+                f"index: expected graphs from 0 to below {len(self)}, got {int(index.min())} to {int(index.max())}; "
+                "count from the first graph"
             )
-        node, node_pointer = _rows(self.node_pointer, numbers)
-        edge, edge_pointer = _rows(self.edge_pointer, numbers)
+        node, node_pointer = _rows(self.node_pointer, index)
+        edge, edge_pointer = _rows(self.edge_pointer, index)
         return replace(
             self,
             node_pointer=node_pointer,
@@ -135,7 +136,7 @@ class PackedGraphs:
             edge_index=self.edge_index[:, edge],
             nodes={name: value[node] for name, value in self.nodes.items()},
             edges={name: value[edge] for name, value in self.edges.items()},
-            graphs={name: value[numbers] for name, value in self.graphs.items()},
+            graphs={name: value[index] for name, value in self.graphs.items()},
         )
 
     def with_values(
@@ -144,7 +145,7 @@ class PackedGraphs:
         edges: Mapping[str, Tensor] | None = None,
         graphs: Mapping[str, Tensor] | None = None,
     ) -> "PackedGraphs":
-        """The same graphs with more values, or other values of the same name."""
+        """The same graphs with further tensors; those of the same name are replaced."""
         return replace(
             self,
             nodes={**self.nodes, **(nodes or {})},
@@ -158,48 +159,50 @@ class PackedGraphs:
 
     @classmethod
     def pack(cls, graphs: Iterable[tuple[Tensor, int]]) -> "PackedGraphs":
-        """Graphs given as pairs of ``edge_index`` and number of nodes."""
-        given = list(graphs)
-        edges = [torch.empty(2, 0, dtype=torch.long), *(edge_index for edge_index, _ in given)]
+        """Packed graphs from pairs of ``edge_index`` and number of nodes."""
+        pairs = list(graphs)
+        edges = [torch.empty(2, 0, dtype=torch.long), *(edge_index for edge_index, _ in pairs)]
         return cls(
-            _pointer(torch.tensor([count for _, count in given], dtype=torch.long)),
-            _pointer(torch.tensor([edge_index.size(1) for edge_index, _ in given], dtype=torch.long)),
+            _pointer(torch.tensor([num_nodes for _, num_nodes in pairs], dtype=torch.long)),
+            _pointer(torch.tensor([edge_index.size(1) for edge_index, _ in pairs], dtype=torch.long)),
             torch.cat(edges, dim=1),
         )
 
     @classmethod
     def from_data(cls, dataset: Iterable[Any]) -> "PackedGraphs":
-        """A PyG dataset or list of ``Data``: every tensor or number with a row per node, edge or graph is kept.
+        """Packed graphs from a PyG dataset or list of ``Data``, with all their tensors and numbers.
 
-        What has neither a row per node nor per edge in every graph belongs to the graphs: [T] and [1, T] become
-        [G, T], one number becomes [G].
+        An attribute without a row per node or per edge in every graph is a graph-level attribute: [T] and [1, T]
+        become [G, T], scalars become [G].
         """
-        given = list(dataset)
-        for number, data in enumerate(given):
+        graphs = list(dataset)
+        for index, data in enumerate(graphs):
             if getattr(data, "ptr", None) is not None:
                 raise ValueError(
-                    f"graph {number}: expected one graph, got a Batch of {data.num_graphs}; give the dataset "
+                    f"graph {index}: expected one graph, got a Batch of {data.num_graphs}; give the dataset "
                     "instead of its loader, or batch.to_data_list()"
                 )
             if getattr(data, "edge_index", None) is None:
                 raise ValueError(
-                    f"graph {number}: expected a PyG Data with edge_index, got {type(data).__name__} without; give a "
-                    "list of Data, those without edges with an edge_index of shape [2, 0]"
+                    f"graph {index}: expected a PyG Data with edge_index, got {type(data).__name__} without; give a "
+                    "list of Data, with an edge_index of shape [2, 0] for graphs without edges"
                 )
-        packed = cls.pack([(data.edge_index, data.num_nodes) for data in given])
-        packed._check_ends()
-        return packed.with_values(**tables(given))
+        packed = cls.pack([(data.edge_index, data.num_nodes) for data in graphs])
+        packed._check_edge_index()
+        return packed.with_values(**tables(graphs))
 
     def _tensors(self) -> dict[str, Tensor]:
-        named = {name: getattr(self, name) for name in STRUCTURE}
-        return named | {f"{kind}.{name}": value for kind, values, _ in self._tables() for name, value in values.items()}
+        structure = {name: getattr(self, name) for name in STRUCTURE}
+        return structure | {
+            f"{level}.{name}": tensor for level, tensors, _ in self._tables() for name, tensor in tensors.items()
+        }
 
     def checksum(self) -> str:
-        """A digest of everything but ``info``."""
+        """A SHA-256 digest of all tensors, without ``info``."""
         return digest(self._tensors())
 
     def save(self, path: str | Path) -> None:
-        """Write one file, in full or not at all; one called ``.npz`` is compressed, and does without ``info``."""
+        """Write one file atomically; an ``.npz`` is compressed and omits ``info``."""
         if Path(path).suffix == ".npz":
             write_numpy(Path(path), self._tensors())
             return
@@ -209,9 +212,9 @@ class PackedGraphs:
 
     @classmethod
     def load(cls, path: str | Path, check: bool = True) -> "PackedGraphs":
-        """Map a file that :meth:`save` wrote into memory; ``check`` compares its checksum first.
+        """Memory-map a file written by :meth:`save`; ``check`` verifies its checksum first.
 
-        Arrays packed by NumPy are read too: an ``.npz`` with ``node_ptr``, ``edge_ptr`` and a local ``edge_index``
+        An ``.npz`` with ``node_ptr``, ``edge_ptr`` and a local ``edge_index`` is read too
         (:func:`dgn.data.io.files.read_numpy`).
         """
         path = Path(path)
@@ -219,25 +222,25 @@ class PackedGraphs:
             raise FileNotFoundError(f"{path}: expected a file of packed graphs, found nothing; check the path")
         if path.suffix == ".npz":
             return _from_tensors(read_numpy(path), {})
-        tensors, about = read_tensors(path, FORMAT, check)
-        return _from_tensors(tensors, json.loads(about["info"]))
+        tensors, metadata = read_tensors(path, FORMAT, check)
+        return _from_tensors(tensors, json.loads(metadata["info"]))
 
 
 def _from_tensors(tensors: Mapping[str, Tensor], info: Mapping[str, str]) -> PackedGraphs:
-    values: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
-    for name in sorted(tensors.keys() - STRUCTURE):
-        kind, _, own = name.partition(".")
-        values[kind][own] = tensors[name]
+    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": {}}
+    for key in sorted(tensors.keys() - STRUCTURE):
+        level, _, name = key.partition(".")
+        tables[level][name] = tensors[key]
     node, edge, index = (tensors[name] for name in STRUCTURE)
-    return PackedGraphs(node, edge, index, values["nodes"], values["edges"], values["graphs"], info)
+    return PackedGraphs(node, edge, index, tables["nodes"], tables["edges"], tables["graphs"], info)
 
 
-def _rows(pointer: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows that some of the graphs own, and where those of each begin among them."""
-    count = pointer.diff()[numbers]
-    moved = _pointer(count)
-    shift = (pointer[numbers] - moved[:-1]).repeat_interleave(count)
-    return torch.arange(int(moved[-1]), device=pointer.device) + shift, moved
+def _rows(pointer: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of the graphs at ``index``, and the pointer of the selection."""
+    count = pointer.diff()[index]
+    selected = _pointer(count)
+    shift = (pointer[index] - selected[:-1]).repeat_interleave(count)
+    return torch.arange(int(selected[-1]), device=pointer.device) + shift, selected
 
 
 def _pointer(count: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Work on one chunk after the other in other processes, a few chunks ahead of whoever waits for them."""
+"""Ordered results of chunks processed by a process pool, a few chunks ahead of the consumer."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,10 +13,10 @@ Result = TypeVar("Result")
 
 
 def prefetch(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]], workers: int) -> Iterator[Result]:
-    """What ``work`` makes of each chunk, in order; at most ``workers`` + 2 chunks are under way.
+    """Yield ``work(chunk)`` of each chunk in order; at most ``workers`` + 2 chunks are in flight.
 
-    Arguments and results travel by pickle: arrays, not tensors, which would need shared memory and open files.
-    Processes are started afresh: a script that asks for them must protect its main part by ``__name__``.
+    Arguments and results are pickled: use arrays rather than tensors, which would need shared memory and open files.
+    Processes are spawned: a script must call this under ``if __name__ == "__main__":``.
     """
     with ExitStack() as stack:
         pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"), _one_thread))

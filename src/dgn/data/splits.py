@@ -1,4 +1,4 @@
-"""Molecules in training, validation and test: what belongs together stays together."""
+"""Train, validation and test splits of molecules in which no group is divided."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,17 +11,17 @@ SHARES = (0.8, 0.1, 0.1)
 
 
 def scaffold_split(scaffolds: Sequence[str], shares: Sequence[float] = SHARES) -> Tensor:
-    """The largest groups of a scaffold first, into training while they fit, then validation, then test.
+    """A scaffold split, [R] of 0 (training), 1 (validation) and 2 (test), largest scaffold groups first.
 
     >>> scaffold_split(["a"] * 8 + ["b", "c"]).tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
     """
     groups = sorted(group(scaffolds).values(), key=lambda rows: (-len(rows), rows[0]))
-    return fill(groups, len(scaffolds), shares)
+    return assign_groups(groups, len(scaffolds), shares)
 
 
 def scaffold(smiles: str) -> str:
-    """The rings of a molecule and what joins them (Bemis and Murcko), without stereo; nothing for a chain.
+    """The Bemis-Murcko scaffold as SMILES without stereochemistry; empty for acyclic molecules.
 
     >>> scaffold("CCc1ccccc1"), scaffold("CCO")
     ('c1ccccc1', '')
@@ -30,40 +30,41 @@ def scaffold(smiles: str) -> str:
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     try:
-        found = MurckoScaffold.GetScaffoldForMol(parse_smiles(smiles))  # type: ignore[no-untyped-call]
-        return str(MolToSmiles(found, isomericSmiles=False))
-    except (ValueError, RuntimeError):  # a molecule whose valences RDKit refuses is a scaffold of its own
+        core = MurckoScaffold.GetScaffoldForMol(parse_smiles(smiles))  # type: ignore[no-untyped-call]
+        return str(MolToSmiles(core, isomericSmiles=False))
+    except (ValueError, RuntimeError):  # RDKit rejects its valences: the molecule is its own scaffold
         return smiles
 
 
 def group(keys: Iterable[str]) -> dict[str, list[int]]:
-    """The numbers of the rows that share a key, in the order of the rows.
+    """Row indices by key, in ascending order.
 
     >>> group(["a", "b", "a"])
     {'a': [0, 2], 'b': [1]}
     """
-    found: dict[str, list[int]] = {}
-    for number, key in enumerate(keys):
-        found.setdefault(key, []).append(number)
-    return found
+    rows: dict[str, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(key, []).append(row)
+    return rows
 
 
-def fill(groups: Sequence[Sequence[int]], total: int, shares: Sequence[float]) -> Tensor:
-    """The part of every row, [R] of 0 (training), 1 (validation) and 2 (test), groups in the order given.
+def assign_groups(groups: Sequence[Sequence[int]], total: int, shares: Sequence[float]) -> Tensor:
+    """The split of every row, [R] of 0 (training), 1 (validation) and 2 (test); no group is divided.
 
-    A group goes into training while that holds at most its share of ``total``, then into validation, then test.
+    In order, each group goes to the training split if that stays within its share of ``total``, else to the
+    validation split if the two together stay within theirs, else to the test split.
 
-    >>> fill([[1, 2], [0]], 3, (0.7, 0.3, 0.0)).tolist()
+    >>> assign_groups([[1, 2], [0]], 3, (0.7, 0.3, 0.0)).tolist()
     [1, 0, 0]
     """
     limits, counts = (shares[0] * total, (shares[0] + shares[1]) * total), [0, 0, 0]
-    size = max((number for rows in groups for number in rows), default=-1) + 1
-    part = torch.zeros(size, dtype=torch.uint8)
+    num_rows = max((row for rows in groups for row in rows), default=-1) + 1
+    split = torch.zeros(num_rows, dtype=torch.uint8)
     for rows in groups:
         if counts[0] + len(rows) <= limits[0] + 1e-9:
-            place = 0
+            index = 0
         else:
-            place = 1 if counts[0] + counts[1] + len(rows) <= limits[1] + 1e-9 else 2
-        counts[place] += len(rows)
-        part[list(rows)] = place
-    return part
+            index = 1 if counts[0] + counts[1] + len(rows) <= limits[1] + 1e-9 else 2
+        counts[index] += len(rows)
+        split[list(rows)] = index
+    return split

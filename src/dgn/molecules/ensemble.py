@@ -11,7 +11,7 @@ from torch import Tensor
 from dgn.data.benchmark import ATOMS, BONDS
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
-from dgn.data.precompute.encodings import add_structure
+from dgn.data.precompute.encodings import add_encodings
 from dgn.data.prefetch import prefetch
 from dgn.molecules.featurize import featurize, featurize_chunks
 from dgn.molecules.structure import trained_structure
@@ -51,7 +51,7 @@ class Ensemble:
         given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
         if given < wanted:  # settings that were searched for may ask for more than the usual ones
             graphs = add_directions(graphs, wanted, self.experiment.data.normalization)
-        return graphs if self.structure is None else add_structure(graphs, self.structure)
+        return graphs if self.structure is None else add_encodings(graphs, self.structure)
 
 
 class Answer(NamedTuple):

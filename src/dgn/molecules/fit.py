@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.precompute.directions import add_directions
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.encodings import with_encodings
 from dgn.data.precompute.local import torch_threads
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.conformal import conformal_scores
@@ -107,7 +107,7 @@ def fit_molecules(
     molecules = replace(molecules, graphs=add_directions(molecules.graphs, experiment.num_directions))
     benchmark = make_benchmark(molecules.graphs, shown, part, task)
     data = experiment.data
-    benchmark = with_structure(benchmark, data.rwse_steps, data.ring_sizes)
+    benchmark = with_encodings(benchmark, data.rwse_steps, data.ring_sizes)
     device, tried = choose_device(options.device), None
     # Batches of molecules are too small for a team of threads.
     with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.splits import SHARES, fill, group, scaffold, scaffold_split
+from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.rows import Molecules, Problem, TableData, remarkable, take
 
@@ -70,12 +70,12 @@ def at_random(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[
     order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed)).tolist()
     shuffled = [groups[number] for number in order]
     if task != "binary":
-        return fill(shuffled, len(molecules.keys), shares)
+        return assign_groups(shuffled, len(molecules.keys), shares)
     part = torch.zeros(len(molecules.keys), dtype=torch.uint8)
     for label in (0.0, 1.0):
         chosen = [rows for rows in shuffled if float(molecules.values[rows[0], 0]) == label]
         rows = [number for one in chosen for number in one]
-        part[rows] = fill(chosen, sum(map(len, chosen)), shares)[rows] if rows else part[rows]
+        part[rows] = assign_groups(chosen, sum(map(len, chosen)), shares)[rows] if rows else part[rows]
     return part
 
 

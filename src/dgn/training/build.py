@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from dgn.data.benchmark import TASKS, Benchmark, load_benchmark
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.precompute.encodings import with_encodings
 from dgn.encodings import Structure
 from dgn.graph.checks import check_option
 from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, Ensemble, Linear, StructuralEncoder
@@ -34,9 +34,9 @@ class Inputs:
         """The inputs of graphs in memory."""
         nodes, edges = benchmark.graphs.nodes["x"], benchmark.graphs.edges.get("edge_attr")
         return cls(
-            benchmark.node_sizes or _width(nodes),
-            benchmark.edge_sizes or (None if edges is None else _width(edges)),
-            benchmark.targets,
+            benchmark.node_categories or _width(nodes),
+            benchmark.edge_categories or (None if edges is None else _width(edges)),
+            benchmark.num_targets,
             benchmark.structure,
         )
 
@@ -49,7 +49,7 @@ def known_inputs(dataset: str) -> Inputs:
     """
     check_option("data.dataset", dataset, (*TASKS, "own"))
     task, (nodes, edges) = TASKS[dataset], WIDTHS.get(dataset, (0, None))
-    return Inputs(task.node_sizes or nodes, task.edge_sizes or edges, task.targets)
+    return Inputs(task.node_categories or nodes, task.edge_categories or edges, task.num_targets)
 
 
 def inputs_for(data: DataSettings) -> Inputs:
@@ -59,12 +59,12 @@ def inputs_for(data: DataSettings) -> Inputs:
     torch.Size([18])
     """
     if data.dataset == "own":
-        return Inputs.of(with_structure(load_benchmark("own", data.path), data.rwse_steps, data.ring_sizes))
+        return Inputs.of(with_encodings(load_benchmark("own", data.path), data.rwse_steps, data.ring_sizes))
     known = known_inputs(data.dataset)
     if data.structural:
         numbers = isinstance(known.edges, int)
         edges = known.edges + len(data.ring_sizes) if isinstance(known.edges, int) else known.edges
-        sizes = None if numbers else TASKS[data.dataset].edge_sizes or ()
+        sizes = None if numbers else TASKS[data.dataset].edge_categories or ()
         blank = Structure.blank(data.rwse_steps, data.ring_sizes, sizes)
         known = replace(known, edges=edges, structure=blank)
     return known

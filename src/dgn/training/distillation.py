@@ -40,13 +40,13 @@ def teach(
     every, numbers = with_fraction(benchmark, experiment.data.train_fraction).graphs, material.training
     graphs = every.select(numbers)
     folders = find_teacher_runs(experiment, out)
-    said = torch.zeros(len(numbers), benchmark.targets)
+    said = torch.zeros(len(numbers), benchmark.num_targets)
     for folder in folders:
         said += softmax(_ask(folder, benchmark, graphs, device), dim=1) / len(folders)
     number, smoothing = graphs.graphs["y"].flatten().long(), settings.label_smoothing
-    label = (1 - smoothing) * one_hot(number.clamp(min=0), benchmark.targets) + smoothing / benchmark.targets
+    label = (1 - smoothing) * one_hot(number.clamp(min=0), benchmark.num_targets) + smoothing / benchmark.num_targets
     share = torch.where(number < 0, 1.0, settings.distill_weight)[:, None]
-    lessons = torch.zeros(len(every), benchmark.targets)  # nobody learns from the other parts
+    lessons = torch.zeros(len(every), benchmark.num_targets)  # nobody learns from the other parts
     lessons[numbers] = (1 - share) * label + share * said
     material.store.graphs[SOFT_TARGETS] = lessons.to(material.store.device)
     return material._replace(objective=material.objective.smoothed(0.0))

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark, with_fraction
-from dgn.data.datasets.own import as_2d_features
+from dgn.data.datasets.from_graphs import as_2d_features
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
-from dgn.data.precompute.encodings import add_structure
+from dgn.data.precompute.encodings import add_encodings
 from dgn.graph.checks import check_option
 from dgn.graph.columns import as_columns
 from dgn.nn import DGN, Ensemble
@@ -111,13 +111,13 @@ def predict_graphs(trained: TrainedModel, graphs: PackedGraphs | Iterable[Any], 
     """
     packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
     if not len(packed):
-        return torch.zeros(0, trained.benchmark.targets)
+        return torch.zeros(0, trained.benchmark.num_targets)
     chosen, settings = choose_device(device), trained.experiment.network
     trained.network.to(chosen)
     packed = complete(trained, packed)
     _check_features(trained, packed)
     with matrix_precision(trained.experiment.training.precision):
-        return ask([trained.network], settings, trained.benchmark.targets, packed, chosen, _coordinates(trained))[0]
+        return ask([trained.network], settings, trained.benchmark.num_targets, packed, chosen, _coordinates(trained))[0]
 
 
 def complete(trained: TrainedModel, graphs: PackedGraphs) -> PackedGraphs:
@@ -125,7 +125,7 @@ def complete(trained: TrainedModel, graphs: PackedGraphs) -> PackedGraphs:
     known, data, wanted = trained.benchmark, trained.experiment.data, trained.experiment.num_directions
     graphs = as_2d_features(graphs)
     if known.structure is not None and "structure" not in graphs.nodes:
-        graphs = add_structure(graphs, known.structure)
+        graphs = add_encodings(graphs, known.structure)
     given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
     if given >= wanted:
         return graphs if given == wanted or known.coordinates else first_directions(graphs, wanted)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from dgn.data.benchmark import Benchmark, load_benchmark, with_directions, with_fraction
-from dgn.data.datasets.paths import default_root
-from dgn.data.precompute.encodings import with_structure
+from dgn.data.datasets.paths import cache_root
+from dgn.data.precompute.encodings import with_encodings
 from dgn.training.config import DataSettings
 from dgn.training.experiment import Experiment
 
@@ -24,8 +24,8 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     if experiment.num_directions:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_fraction(benchmark, data.train_fraction)
-    kept = default_root() / "structure"
-    return with_structure(benchmark, data.rwse_steps, data.ring_sizes, kept)
+    kept = cache_root() / "structure"
+    return with_encodings(benchmark, data.rwse_steps, data.ring_sizes, kept)
 
 
 def ignore_direction_count(data: DataSettings) -> DataSettings:

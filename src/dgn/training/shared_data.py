@@ -81,7 +81,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
         batches = [side.gather(cuts, room).to(place) for side in sides]
-        splits[name] = Split(batches, objective, benchmark.targets, device)
+        splits[name] = Split(batches, objective, benchmark.num_targets, device)
         _check_targets(splits[name], name)
     return SharedData(store, numbers[0], splits, trained_for, delta)
 
@@ -114,7 +114,7 @@ def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
     if (given, rings) != (data.rwse_steps, data.ring_sizes):
         raise ValueError(
             f"data: expected graphs with random_walk {data.rwse_steps} and rings {list(data.ring_sizes)}, got {given} "
-            f"and {list(rings)}; add them with dgn.data.precompute.encodings.with_structure, or load with load_graphs"
+            f"and {list(rings)}; add them with dgn.data.precompute.encodings.with_encodings, or load with load_graphs"
         )
 
 

@@ -1,4 +1,4 @@
-"""Tables of SMILES with missing labels, read, split, kept, and packed for machines without RDKit."""
+"""Tables of SMILES with missing labels: parsed, split, cached, and packed for machines without RDKit."""
 
 import gzip
 from pathlib import Path
@@ -16,11 +16,11 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "moleculenet"
 def write_table(folder: Path, name: str = "tox21") -> Path:
     """Ten molecules: eight with one scaffold, and two others."""
     pytest.importorskip("rdkit")
-    tasks = [f"task {number}" for number in range(TASKS[name].targets)]
+    tasks = [f"task {number}" for number in range(TASKS[name].num_targets)]
     smiles = [*(f"{'C' * n}c1ccccc1" for n in range(1, 9)), "C1CC1C", "CCO"]
     rows = [[*(str((row + task) % 2) if row != task else "" for task in range(len(tasks)))] for row in range(10)]
     lines = [",".join([*tasks, "mol_id", "smiles"])]
-    lines += [",".join([*row, f"T{n}", one]) for n, (row, one) in enumerate(zip(rows, smiles, strict=True))]
+    lines += [",".join([*row, f"T{n}", text]) for n, (row, text) in enumerate(zip(rows, smiles, strict=True))]
     file = folder / f"{name}.csv.gz"
     file.write_bytes(gzip.compress("\n".join(lines).encode()))
     return file
@@ -41,10 +41,10 @@ def test_a_table_becomes_graphs_with_missing_labels_and_a_scaffold_split(tmp_pat
     assert graphs.edge_index.dtype == torch.uint8
 
 
-def test_it_is_read_once_and_also_from_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_parsed_once_and_packed_files_are_read_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, root = write_table(tmp_path), tmp_path / "root"
     first = load(tmp_path, root)
-    assert (first.targets, first.metric, first.note[:11]) == (12, "roc-auc", "MoleculeNet")
+    assert (first.num_targets, first.metric, first.note[:11]) == (12, "roc-auc", "MoleculeNet")
     monkeypatch.setattr("dgn.data.datasets.moleculenet.pack_smiles", None)  # no RDKit from here on
     assert load(tmp_path, root).graphs.checksum() == first.graphs.checksum()
     file.unlink()
@@ -55,32 +55,32 @@ def test_it_is_read_once_and_also_from_packed_files(tmp_path: Path, monkeypatch:
     assert packed.note == first.note
 
 
-def test_compressed_files_are_written_in_full_and_smaller(tmp_path: Path, small: PackedGraphs) -> None:
+def test_compressed_files_round_trip_and_leave_no_temporary_file(tmp_path: Path, small: PackedGraphs) -> None:
     small.save(tmp_path / "small.npz")
     assert PackedGraphs.load(tmp_path / "small.npz").checksum() == small.checksum()
     assert [file.name for file in tmp_path.iterdir()] == ["small.npz"]
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_missing_and_malformed_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"download https://.*/tox21\.csv\.gz"):
         load_benchmark("tox21", root=tmp_path)
     file = write_table(tmp_path)
     text = gzip.decompress(file.read_bytes())
-    for wrong, told in (
+    for content, message in (
         (text[:-20], "expected a complete table"),
-        (gzip.compress(text.replace(b",smiles", b",structure")), "one called smiles"),
-        (gzip.compress(text.replace(b",T3", b"7,T3")), "expected 0, 1 or nothing under task 11, got"),
+        (gzip.compress(text.replace(b",smiles", b",structure")), "one named smiles"),
+        (gzip.compress(text.replace(b",T3", b"7,T3")), "expected 0, 1 or an empty field in column task 11, got"),
     ):
-        file.write_bytes(wrong)
-        with pytest.raises(ValueError, match=told):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
             read_moleculenet(file)
 
 
 @pytest.mark.slow
-def test_tox21_has_its_molecules_and_every_task_in_every_part() -> None:
+def test_tox21_has_its_molecules_and_every_task_in_every_split() -> None:
     if not DATA.exists():
         pytest.skip(f"{DATA} is not at hand; it is not part of the repository")
     graphs = read_moleculenet(DATA / "tox21.csv.gz")
     split, y = graphs.graphs["split"], graphs.graphs["y"]
     assert split.bincount().tolist() == [6411, 801, 802]
-    assert all(bool((y[split == part] == label).any(dim=0).all()) for part in range(3) for label in (0, 1))
+    assert all(bool((y[split == index] == label).any(dim=0).all()) for index in range(3) for label in (0, 1))

@@ -1,4 +1,4 @@
-"""MolPCBA from SMILES and a file of labels: checked against OGB's sizes, read once, refused by name when damaged."""
+"""MolPCBA from SMILES and labels: checked against OGB's sizes, parsed once, refused by name if corrupt."""
 
 import gzip
 from concurrent.futures.process import BrokenProcessPool
@@ -17,15 +17,15 @@ pytest.importorskip("rdkit", reason="RDKit is optional")
 DATA = Path(__file__).parents[3] / "shared" / "data" / "molpcba"
 MOLECULES = ["CCO", "C", "c1ccccc1", "CN(C)(C)(C)C", "[Na+].[Cl-]"]
 ATOMS, BONDS = [3, 1, 6, 6, 2], [2, 0, 6, 5, 0]
-ODD = (5823, 303198)  # what RDKit's valence check refuses
+INVALID_VALENCE = (5823, 303198)  # rejected by RDKit's valence check
 
 
 def write_labels(folder: Path, **changes: np.ndarray) -> None:
     """Labels of five molecules: the first has 0 and 1 for the first two tasks, the last 1 for the last task."""
-    known, positive = np.zeros((2, 5, 128), bool)
-    known[0, :2] = known[4, 127] = positive[0, 1] = positive[4, 127] = True
+    labelled, positive = np.zeros((2, 5, 128), bool)
+    labelled[0, :2] = labelled[4, 127] = positive[0, 1] = positive[4, 127] = True
     arrays = {
-        "known": np.packbits(known, axis=1),
+        "known": np.packbits(labelled, axis=1),
         "positive": np.packbits(positive, axis=1),
         "tasks": np.array([f"PCBA-{task}" for task in range(128)]),
         "split": np.array([0, 0, 1, 2, 0], np.uint8),
@@ -37,12 +37,12 @@ def write_labels(folder: Path, **changes: np.ndarray) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five molecules as the shared folder lays them out."""
-    place = tmp_path / "data" / "molpcba"
-    place.mkdir(parents=True)
-    (place / SMILES).write_bytes(gzip.compress("".join(f"{one}\n" for one in MOLECULES).encode()))
-    write_labels(place)
-    return place
+    """Five molecules in the layout of the shared folder."""
+    folder = tmp_path / "data" / "molpcba"
+    folder.mkdir(parents=True)
+    (folder / SMILES).write_bytes(gzip.compress("".join(f"{smiles}\n" for smiles in MOLECULES).encode()))
+    write_labels(folder)
+    return folder
 
 
 def test_molecules_have_the_features_of_ogb_with_missing_labels_and_the_split(folder: Path) -> None:
@@ -59,19 +59,19 @@ def test_molecules_have_the_features_of_ogb_with_missing_labels_and_the_split(fo
     assert (graphs.graphs["split"].dtype, graphs.graphs["split"].tolist()) == (torch.uint8, [0, 0, 1, 2, 0])
 
 
-def test_it_is_found_in_its_folder_or_the_one_above_and_read_once(
+def test_its_folder_or_the_one_above_may_be_named_and_it_is_parsed_once(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "root"
     first = load_benchmark("molpcba", path=folder, root=root)
-    assert (first.note, first.targets, first.metric) == (NOTE, 128, "average-precision")
+    assert (first.note, first.num_targets, first.metric) == (NOTE, 128, "average-precision")
     monkeypatch.setattr(molpcba, "pack_smiles", None)  # no RDKit from here on
     for path in (folder, folder.parent, folder / SMILES, folder / LABELS):
         again = load_benchmark("molpcba", path=path, root=root)
         assert (again.graphs.checksum(), again.note) == (first.graphs.checksum(), NOTE)
 
 
-def test_a_compressed_file_of_it_is_read_with_the_same_note(folder: Path, tmp_path: Path) -> None:
+def test_a_compressed_file_has_the_same_graphs_and_note(folder: Path, tmp_path: Path) -> None:
     first = load_benchmark("molpcba", path=folder, root=tmp_path / "root")
     (tmp_path / "packed").mkdir()
     first.graphs.save(tmp_path / "packed" / "molpcba.npz")
@@ -81,27 +81,27 @@ def test_a_compressed_file_of_it_is_read_with_the_same_note(folder: Path, tmp_pa
 
 
 def test_several_processes_give_the_same_graphs_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = featurize(MOLECULES)
+    single = featurize(MOLECULES)
     monkeypatch.setattr(molpcba, "CHUNK", 2)
-    assert featurize(MOLECULES, workers=2).checksum() == featurize(MOLECULES).checksum() == alone.checksum()
+    assert featurize(MOLECULES, workers=2).checksum() == featurize(MOLECULES).checksum() == single.checksum()
 
 
-def test_processes_that_cannot_be_started_are_told_of_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_process_pool_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down(*_: object) -> None:
         raise BrokenProcessPool("terminated abruptly")
 
     monkeypatch.setattr(molpcba, "CHUNK", 2)
-    monkeypatch.setattr(molpcba, "ahead", break_down)
-    with pytest.raises(RuntimeError, match=r"processes: expected .* protect the main part of a script by __name__"):
+    monkeypatch.setattr(molpcba, "prefetch", break_down)
+    with pytest.raises(RuntimeError, match=r"processes: expected .* call this under if __name__"):
         featurize(MOLECULES, workers=2)
 
 
 @pytest.mark.parametrize(("name", "inside"), [(SMILES, 20), (LABELS, 80)])  # a byte behind the header
-def test_a_cut_or_damaged_file_is_named(folder: Path, name: str, inside: int) -> None:
-    whole = (folder / name).read_bytes()
-    flipped = whole[:inside] + bytes([whole[inside] ^ 255]) + whole[inside + 1 :]
-    for damaged in (whole[:-9], whole[: len(whole) // 2], flipped):
-        (folder / name).write_bytes(damaged)
+def test_a_truncated_or_corrupt_file_is_named(folder: Path, name: str, inside: int) -> None:
+    content = (folder / name).read_bytes()
+    flipped = content[:inside] + bytes([content[inside] ^ 255]) + content[inside + 1 :]
+    for corrupt in (content[:-9], content[: len(content) // 2], flipped):
+        (folder / name).write_bytes(corrupt)
         with pytest.raises(ValueError, match=rf"{name}: expected a complete .*file.*; copy it again"):
             read_molpcba(folder)
 
@@ -125,15 +125,13 @@ def test_a_missing_file_is_named(folder: Path, tmp_path: Path) -> None:
         ({"split": np.array([0, 0, 1, 3, 0], np.uint8)}, rf"{LABELS}: expected 0, 1 or 2 as split, got 3"),
     ],
 )
-def test_files_that_do_not_fit_each_other_are_refused(
-    folder: Path, changes: dict[str, np.ndarray], message: str
-) -> None:
+def test_inconsistent_files_are_refused(folder: Path, changes: dict[str, np.ndarray], message: str) -> None:
     write_labels(folder, **changes)
     with pytest.raises(ValueError, match=message):
         read_molpcba(folder)
 
 
-def test_lines_that_are_lost_or_no_molecules_are_refused(folder: Path) -> None:
+def test_missing_lines_and_invalid_smiles_are_refused(folder: Path) -> None:
     (folder / SMILES).write_bytes(gzip.compress(b"CCO\nC\n"))
     with pytest.raises(ValueError, match=rf"{SMILES}: expected 5 lines by {LABELS}, got 2; .* copy both again"):
         read_molpcba(folder)
@@ -142,13 +140,13 @@ def test_lines_that_are_lost_or_no_molecules_are_refused(folder: Path) -> None:
         read_molpcba(folder)
 
 
-def test_the_odd_molecules_of_the_real_file_have_the_sizes_of_ogb() -> None:
+def test_molecules_with_invalid_valences_have_the_sizes_of_ogb() -> None:
     if not DATA.exists():
         pytest.skip(f"{DATA} is not at hand; it is not part of the repository")
     smiles, labels = read_lines(DATA / SMILES), molpcba.read_labels(DATA / LABELS)
     assert len(smiles) == 437_929
     assert np.bincount(labels["split"]).tolist() == [350_343, 43_793, 43_793]
-    rows = [*ODD, 0, 437_928]
+    rows = [*INVALID_VALENCE, 0, 437_928]
     graphs = featurize([smiles[row] for row in rows])
     assert graphs.node_pointer.diff().tolist() == labels["num_nodes"][rows].tolist()
     assert graphs.edge_pointer.diff().tolist() == (2 * labels["num_bonds"][rows].astype(int)).tolist()
@@ -161,6 +159,6 @@ def test_all_of_molpcba_has_the_published_sizes_and_packs_into_45_megabytes(tmp_
     graphs = load_benchmark("molpcba", path=DATA.parent, root=tmp_path).graphs  # which checks every size
     assert (graphs.num_nodes, graphs.num_edges) == (11_373_137, 24_618_372)
     y, split = graphs.graphs["y"], graphs.graphs["split"]
-    assert [int((y[split == part] >= 0).sum()) for part in range(3)] == [27_162_842, 3_477_656, 3_376_672]
+    assert [int((y[split == index] >= 0).sum()) for index in range(3)] == [27_162_842, 3_477_656, 3_376_672]
     graphs.save(tmp_path / "molpcba.npz")
     assert (tmp_path / "molpcba.npz").stat().st_size <= 45_000_000

@@ -1,4 +1,4 @@
-"""OGB's raw files: read as OGB does, and refused by name when anything is missing, cut or does not fit."""
+"""OGB's raw files: equal to OGB's graphs, and refused by name if missing, truncated or inconsistent."""
 
 import gzip
 from pathlib import Path
@@ -22,12 +22,12 @@ SPLIT = {"train": "0\n", "valid": "2\n", "test": "1\n"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three molecules as OGB lays them out."""
-    for place, files in (("raw", RAW), ("split/scaffold", SPLIT)):
-        where = tmp_path / "ogbg_molhiv" / place
-        where.mkdir(parents=True)
+    """Three molecules in OGB's layout."""
+    for subfolder, files in (("raw", RAW), ("split/scaffold", SPLIT)):
+        target = tmp_path / "ogbg_molhiv" / subfolder
+        target.mkdir(parents=True)
         for name, text in files.items():
-            (where / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
+            (target / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
     return tmp_path / "ogbg_molhiv"
 
 
@@ -35,7 +35,7 @@ def rewrite(folder: Path, name: str, text: str) -> None:
     (folder / "raw" / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
 
 
-def test_molecules_come_as_ogb_gives_them(folder: Path) -> None:
+def test_molecules_equal_those_of_ogb(folder: Path) -> None:
     graphs = read_ogb(folder)
     assert graphs.node_pointer.tolist() == [0, 2, 5, 6]
     assert graphs.edge_pointer.tolist() == [0, 2, 6, 6]
@@ -54,7 +54,7 @@ def test_empty_labels_are_nan(tmp_path: Path) -> None:
     assert torch.equal(torch.from_numpy(read_table(file, None)).nan_to_num(-1).long(), expected)
 
 
-def test_the_benchmark_is_read_from_root_or_path_and_kept(folder: Path, tmp_path: Path) -> None:
+def test_the_benchmark_is_read_from_root_or_path_and_cached(folder: Path, tmp_path: Path) -> None:
     by_root = load_benchmark("molhiv", root=folder.parent)
     by_path = load_benchmark("molhiv", path=folder, root=tmp_path / "other")
     assert by_root.graphs.checksum() == by_path.graphs.checksum()
@@ -66,7 +66,7 @@ def test_the_benchmark_is_read_from_root_or_path_and_kept(folder: Path, tmp_path
     assert load_benchmark("molhiv", root=folder.parent).graphs.graphs["y"].sum() == 2  # as it was packed
 
 
-def test_missing_files_are_named_with_the_place_that_has_them(folder: Path, tmp_path: Path) -> None:
+def test_missing_files_are_named_with_their_url(folder: Path, tmp_path: Path) -> None:
     (folder / "raw" / "edge.csv.gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"found no edge\.csv\.gz; unpack http://.*/hiv\.zip"):
         load_benchmark("molhiv", root=folder.parent)
@@ -74,12 +74,12 @@ def test_missing_files_are_named_with_the_place_that_has_them(folder: Path, tmp_
         load_benchmark("molpcba", root=tmp_path)
 
 
-def test_an_incomplete_folder_is_not_answered_with_what_was_packed_from_another(folder: Path, tmp_path: Path) -> None:
-    load_benchmark("molhiv", path=folder, root=tmp_path / "kept")
+def test_an_incomplete_folder_is_not_replaced_by_the_cache_of_another(folder: Path, tmp_path: Path) -> None:
+    load_benchmark("molhiv", path=folder, root=tmp_path / "cache")
     (folder / "raw" / "edge.csv.gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"found no edge\.csv\.gz"):
-        load_benchmark("molhiv", path=folder, root=tmp_path / "kept")
-    assert len(load_benchmark("molhiv", root=tmp_path / "kept").graphs) == 3
+        load_benchmark("molhiv", path=folder, root=tmp_path / "cache")
+    assert len(load_benchmark("molhiv", root=tmp_path / "cache").graphs) == 3
 
 
 @pytest.mark.parametrize("name", ["node-feat", "edge-feat"])
@@ -90,7 +90,7 @@ def test_categories_that_do_not_fit_a_byte_are_refused(folder: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_a_half_downloaded_file_is_named(folder: Path, name: str) -> None:
+def test_a_truncated_file_is_named(folder: Path, name: str) -> None:
     file = folder / "raw" / f"{name}.csv.gz"
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(ValueError, match=rf"{name}\.csv\.gz: expected a complete gzip file"):
@@ -98,17 +98,17 @@ def test_a_half_downloaded_file_is_named(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_a_lost_row_is_seen(folder: Path, name: str) -> None:
+def test_a_missing_row_is_detected(folder: Path, name: str) -> None:
     rewrite(folder, name, RAW[name].partition("\n")[2])
     with pytest.raises(ValueError, match=r"expected \d+ rows by"):
         read_ogb(folder)
 
 
-def test_damage_inside_a_file_is_seen(folder: Path) -> None:
+def test_corruption_inside_a_file_is_detected(folder: Path) -> None:
     file = folder / "raw" / "node-feat.csv.gz"
-    whole = bytearray(file.read_bytes())
-    whole[-6] ^= 1  # the stored checksum
-    file.write_bytes(whole)
+    content = bytearray(file.read_bytes())
+    content[-6] ^= 1  # the stored checksum
+    file.write_bytes(content)
     with pytest.raises(ValueError, match=r"node-feat\.csv\.gz: expected a complete gzip file"):
         read_ogb(folder)
     rewrite(folder, "node-feat", RAW["node-feat"].replace("3,0", "<html>,0"))
@@ -118,7 +118,7 @@ def test_damage_inside_a_file_is_seen(folder: Path) -> None:
 
 def test_edges_to_other_graphs_and_wrong_splits_are_refused(folder: Path) -> None:
     rewrite(folder, "edge", "0,2\n0,1\n1,2\n")
-    with pytest.raises(ValueError, match=r"edge\.csv\.gz: expected nodes of their own graph"):
+    with pytest.raises(ValueError, match=r"edge\.csv\.gz: expected nodes of the edge's graph"):
         read_ogb(folder)
     rewrite(folder, "edge", RAW["edge"])
     (folder / "split" / "scaffold" / "test.csv.gz").write_bytes(gzip.compress(b"0\n"))

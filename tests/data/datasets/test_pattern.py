@@ -1,4 +1,4 @@
-"""PATTERN's generator follows its recipe."""
+"""PATTERN's generator follows the published recipe."""
 
 import hashlib
 
@@ -14,7 +14,7 @@ def drawn() -> PackedGraphs:
     return generate_pattern(patterns=4, seed=1)
 
 
-def test_edges_stand_in_both_directions_once_and_join_nobody_to_itself(drawn: PackedGraphs) -> None:
+def test_edges_are_symmetric_unique_and_without_self_loops(drawn: PackedGraphs) -> None:
     source, target = drawn.graph.edge_index
     forward, backward = source * drawn.num_nodes + target, target * drawn.num_nodes + source
     assert torch.equal(forward, backward.sort().values)
@@ -53,16 +53,16 @@ def test_densities_and_sizes_are_those_of_the_recipe(drawn: PackedGraphs) -> Non
     assert drawn.nodes["x"].bincount().div(drawn.num_nodes).sub(1 / 3).abs().max() < 0.02
 
 
-def test_labels_do_not_show_in_the_order_of_nodes(drawn: PackedGraphs) -> None:
-    place = torch.arange(drawn.num_nodes) - drawn.node_pointer[drawn.graph.batch]
-    relative = place / drawn.node_pointer.diff()[drawn.graph.batch]
+def test_node_order_does_not_reveal_labels(drawn: PackedGraphs) -> None:
+    position = torch.arange(drawn.num_nodes) - drawn.node_pointer[drawn.graph.batch]
+    relative = position / drawn.node_pointer.diff()[drawn.graph.batch]
     assert relative[drawn.nodes["y"].bool()].mean().item() == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_seed_gives_the_same_graphs_on_every_machine() -> None:
-    one, again, other = (generate_pattern(1, seed) for seed in (0, 0, 1))
-    assert one.checksum() == again.checksum() != other.checksum()
-    assert hashlib.sha256(one.edge_index.numpy().tobytes()).hexdigest().startswith("29f0262eed269a22")
+    first, again, other = (generate_pattern(1, seed) for seed in (0, 0, 1))
+    assert first.checksum() == again.checksum() != other.checksum()
+    assert hashlib.sha256(first.edge_index.numpy().tobytes()).hexdigest().startswith("29f0262eed269a22")
 
 
 def test_no_patterns_are_refused() -> None:

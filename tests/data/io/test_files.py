@@ -1,4 +1,4 @@
-"""The file of packed graphs: it comes back as it was, or not at all."""
+"""Files of packed graphs: read back exactly, or refused."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ def file(small: PackedGraphs, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_comes_back(small: PackedGraphs, file: Path) -> None:
+def test_a_file_round_trips(small: PackedGraphs, file: Path) -> None:
     again = PackedGraphs.load(file)
     assert again.checksum() == small.checksum()
     assert again.info == {"source": "by hand"}
@@ -27,13 +27,13 @@ def test_a_file_comes_back(small: PackedGraphs, file: Path) -> None:
     assert again.edges["edge_attr"].dtype == torch.uint8
 
 
-def test_values_that_share_memory_are_written(tmp_path: Path) -> None:
+def test_tensors_that_share_memory_are_written(tmp_path: Path) -> None:
     pointer, values = torch.tensor([0, 2, 4]), torch.arange(8.0)
     pairs = PackedGraphs(pointer, pointer, torch.tensor([[0, 1, 0, 1], [1, 0, 1, 0]]))
-    given = pairs.with_values(nodes={"a": values[:4], "b": values[2:6], "c": values[:4]}, edges={"a": values[4:]})
-    given.save(tmp_path / "shared.safetensors")
+    graphs = pairs.with_values(nodes={"a": values[:4], "b": values[2:6], "c": values[:4]}, edges={"a": values[4:]})
+    graphs.save(tmp_path / "shared.safetensors")
     again = PackedGraphs.load(tmp_path / "shared.safetensors")
-    assert again.checksum() == given.checksum()
+    assert again.checksum() == graphs.checksum()
     assert again.nodes["b"].tolist() == [2, 3, 4, 5]
 
 
@@ -47,35 +47,35 @@ def test_the_same_graphs_give_the_same_bytes(small: PackedGraphs, tmp_path: Path
     assert len(contents) == 1
 
 
-def test_others_may_read_it_like_any_file(file: Path) -> None:
+def test_permissions_are_those_of_the_umask(file: Path) -> None:
     (file.parent / "plain").touch()
     assert file.stat().st_mode == (file.parent / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_a_flipped_byte_is_found_wherever_it_is(file: Path, flip: int) -> None:
-    whole = bytearray(file.read_bytes())
-    for place in range(len(whole)):
-        whole[place] ^= flip
-        file.write_bytes(whole)
+    content = bytearray(file.read_bytes())
+    for byte in range(len(content)):
+        content[byte] ^= flip
+        file.write_bytes(content)
         with pytest.raises(ValueError, match="small"):
             PackedGraphs.load(file)
-        whole[place] ^= flip
-    file.write_bytes(whole)
+        content[byte] ^= flip
+    file.write_bytes(content)
     PackedGraphs.load(file)
 
 
-def test_a_cut_file_is_refused(file: Path) -> None:
-    whole = file.read_bytes()
-    for length in (0, 7, 100, len(whole) - 1):
-        file.write_bytes(whole[:length])
+def test_a_truncated_file_is_refused(file: Path) -> None:
+    content = file.read_bytes()
+    for length in (0, 7, 100, len(content) - 1):
+        file.write_bytes(content[:length])
         with pytest.raises(ValueError, match="expected a file of"):
             PackedGraphs.load(file)
 
 
-@pytest.mark.parametrize("words", ["[1]", '"dgn graphs 1"', "null", "[" * 100_000])
-def test_strange_words_about_the_tensors_are_refused(tmp_path: Path, words: str) -> None:
-    save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", {"dgn": words})
+@pytest.mark.parametrize("metadata", ["[1]", '"dgn graphs 1"', "null", "[" * 100_000])
+def test_malformed_metadata_are_refused(tmp_path: Path, metadata: str) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", {"dgn": metadata})
     with pytest.raises(ValueError, match=r"a\.safetensors: expected (a file of|format) 'dgn tensors 1', got"):
         read_tensors(tmp_path / "a.safetensors", "dgn tensors 1")
 
@@ -111,7 +111,7 @@ def arrays() -> dict[str, np.ndarray]:
     }
 
 
-def test_arrays_packed_by_numpy(tmp_path: Path) -> None:
+def test_an_npz_is_read_by_the_rows_of_its_arrays(tmp_path: Path) -> None:
     values = {"x": np.ones((5, 2)), "edge_attr": np.ones(6), "y": np.ones(2), "names": np.array(["a", "b"])}
     np.savez(tmp_path / "a.npz", **arrays(), **values, mean=np.ones(3), scale=np.float32(1))
     packed = PackedGraphs.load(tmp_path / "a.npz")
@@ -119,7 +119,7 @@ def test_arrays_packed_by_numpy(tmp_path: Path) -> None:
     assert packed.graph.edge_index.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
 
 
-def test_arrays_that_could_be_either_must_be_named(tmp_path: Path) -> None:
+def test_ambiguous_arrays_must_be_prefixed(tmp_path: Path) -> None:
     equal = arrays() | {"node_ptr": np.array([0, 3, 6])}
     np.savez(tmp_path / "a.npz", **equal, charge=np.ones(6))
     with pytest.raises(ValueError, match=r"charge: .* call it nodes.charge or edges.charge"):
@@ -131,5 +131,5 @@ def test_arrays_that_could_be_either_must_be_named(tmp_path: Path) -> None:
 
 def test_missing_arrays_are_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", node_ptr=np.zeros(1))
-    with pytest.raises(ValueError, match="none called edge_ptr, edge_index"):
+    with pytest.raises(ValueError, match="none named edge_ptr, edge_index"):
         PackedGraphs.load(tmp_path / "a.npz")

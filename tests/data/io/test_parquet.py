@@ -15,14 +15,14 @@ from tests.data.conftest import random_graphs
 
 
 def shared_table(graphs: PackedGraphs) -> pyarrow.Table:
-    """The layout in which graph datasets are shared: a pair of lists per row."""
-    each = [graphs[number] for number in range(len(graphs))]
+    """The layout of shared graph datasets: ``edge_index`` as a pair of lists per row."""
+    dataset = [graphs[index] for index in range(len(graphs))]
     return pyarrow.table(
         {
-            "edge_index": [data.edge_index.tolist() for data in each],
-            "num_nodes": [data.num_nodes for data in each],
-            "name": [f"molecule {number}" for number in range(len(each))],
-            "y": [[0.5 * number] for number in range(len(each))],
+            "edge_index": [data.edge_index.tolist() for data in dataset],
+            "num_nodes": [data.num_nodes for data in dataset],
+            "name": [f"molecule {index}" for index in range(len(dataset))],
+            "y": [[0.5 * index] for index in range(len(dataset))],
         }
     )
 
@@ -34,7 +34,7 @@ def test_both_layouts_are_read(small: PackedGraphs) -> None:
     assert graphs_of(table_of(expected)).checksum() == expected.checksum()
 
 
-def test_values_survive_the_table(small: PackedGraphs) -> None:
+def test_tensors_round_trip_through_a_table(small: PackedGraphs) -> None:
     more = small.with_values(
         nodes={"h": torch.rand(7, 2, 3)}, edges={"w": torch.rand(6).double()}, graphs={"t": torch.rand(3, 2)}
     )
@@ -42,25 +42,25 @@ def test_values_survive_the_table(small: PackedGraphs) -> None:
 
 
 @pytest.mark.parametrize("name", ["target", "source", "num_nodes", "edge_index", "x"])
-def test_values_do_not_take_the_place_of_other_columns(small: PackedGraphs, name: str, tmp_path: Path) -> None:
+def test_names_of_other_columns_are_refused(small: PackedGraphs, name: str, tmp_path: Path) -> None:
     small.with_values(graphs={name: torch.rand(3)}).save(tmp_path / "in.safetensors")
-    with pytest.raises(ValueError, match=rf"{name}: expected values of one kind under a name that no other column"):
+    with pytest.raises(ValueError, match=rf"{name}: expected a name that no other column"):
         directions_of_file(tmp_path / "in.safetensors", tmp_path / "out.parquet", k=1)
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_a_column_called_target_beside_the_edges_is_a_value(small: PackedGraphs) -> None:
+def test_a_column_called_target_next_to_edge_index_is_a_graph_tensor(small: PackedGraphs) -> None:
     table = shared_table(small).append_column("target", [[1.0, 2.0, 3.0]])
     assert graphs_of(table).graphs["target"].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_field_belongs_to_edges_also_where_there_are_as_many_nodes() -> None:
+def test_a_field_belongs_to_edges_even_if_there_are_as_many_nodes() -> None:
     pairs = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2)] * 3)
-    given = pairs.with_values(nodes={"potential": torch.rand(6, 2)}, edges={"field": torch.rand(6, 2)})
-    assert graphs_of(table_of(given)).checksum() == given.checksum()
+    graphs = pairs.with_values(nodes={"potential": torch.rand(6, 2)}, edges={"field": torch.rand(6, 2)})
+    assert graphs_of(table_of(graphs)).checksum() == graphs.checksum()
 
 
-def test_without_num_nodes_the_highest_node_counts() -> None:
+def test_without_num_nodes_the_highest_node_is_the_last() -> None:
     table = pyarrow.table({"source": [[0, 4], []], "target": [[1, 0], []]}, schema=lists_of_int("source", "target"))
     assert graphs_of(table).node_pointer.tolist() == [0, 5, 5]
 
@@ -76,13 +76,13 @@ def lists_of_int(*names: str) -> pyarrow.Schema:
         ({"source": [[0, 1]], "target": [[1]]}, "row 0: expected as many sources as targets, got 2 and 1"),
         ({"edge_index": [[[0, 1], [1, 0]], [[0, 1], [1, 0], [0, 0]]]}, "two lists of equal length, .* in row 1"),
         ({"edge_index": [[[0, 1], [1, 0]], [[0], [1, 0]]]}, "two lists of equal length, .* in row 1"),
-        ({"source": [[0], None], "target": [[1], [1]]}, "source: expected a list in every row, got none in row 1"),
-        ({"source": [0], "target": [1]}, "source: expected a column of lists, got int64"),
+        ({"source": [[0], None], "target": [[1], [1]]}, "source: expected a list in every row, got null in row 1"),
+        ({"source": [0], "target": [1]}, "source: expected a list column, got int64"),
         ({"source": [[0.5]], "target": [[1.5]]}, "source: expected integers, got double"),
         ({"source": [[0, None]], "target": [[1, 1]]}, "source: expected integers, got int64 with 1 missing"),
     ],
 )
-def test_what_cannot_be_read_is_said(columns: dict[str, list[object]], error: str) -> None:
+def test_malformed_columns_are_refused(columns: dict[str, list[object]], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         graphs_of(pyarrow.table(columns))
 
@@ -92,7 +92,7 @@ def write(path: Path, graphs: PackedGraphs, rows: int) -> Path:
     return path
 
 
-def test_from_table_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_to_table_keeps_columns_and_adds_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = random_graphs(30)
     monkeypatch.setattr("dgn.data.io.parquet.ROWS", 8)
     source = write(tmp_path / "in.parquet", graphs, rows=5)
@@ -101,8 +101,8 @@ def test_from_table_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table["name"].to_pylist() == shared_table(graphs)["name"].to_pylist()
     added = add_directions(graphs, k=2)
-    for number, row in enumerate(table.to_pylist()):
-        data = added[number]
+    for index, row in enumerate(table.to_pylist()):
+        data = added[index]
         assert np.allclose(np.array(row["potential"]).reshape(-1, 2), data.potential)
         assert np.allclose(np.array(row["field"]).reshape(-1, 2), data.field)
         assert row["component"] == data.component.tolist()
@@ -122,12 +122,12 @@ def test_a_table_is_solved_again_in_place(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_between_tables_and_packed_files(tmp_path: Path) -> None:
+def test_tables_and_packed_files_give_the_same_directions(tmp_path: Path) -> None:
     graphs = random_graphs(9)
     table = write(tmp_path / "in.parquet", graphs, rows=4)
     directions_of_file(table, tmp_path / "a.safetensors")
     packed = PackedGraphs.load(tmp_path / "a.safetensors")
-    assert packed.graphs["y"].tolist() == [[0.5 * number] for number in range(9)]
+    assert packed.graphs["y"].tolist() == [[0.5 * index] for index in range(9)]
     assert torch.equal(packed.nodes["potential"], add_directions(graphs).nodes["potential"])
     graphs.save(tmp_path / "b.safetensors")
     directions_of_file(tmp_path / "b.safetensors", tmp_path / "b.parquet")
@@ -152,7 +152,7 @@ def test_weights_and_failures_of_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
     with pytest.raises(ValueError, match="counting rows from 4: edge_weight: expected one number per edge in 'w'"):
         directions_of_file(tmp_path / "in.parquet", tmp_path / "none.parquet", 1, edge_weight="w")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
 def test_a_table_without_rows(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
     assert "potential" in parquet.read_table(tmp_path / "out.parquet").column_names
 
 
-def test_files_that_are_no_tables(tmp_path: Path) -> None:
+def test_missing_and_malformed_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="check the path"):
         load_graphs(tmp_path / "none.parquet")
     (tmp_path / "a.parquet").write_bytes(b"no table")

@@ -1,4 +1,4 @@
-"""Files of PyG, and names of files."""
+"""PyG files, and suffixes of files."""
 
 import sys
 from pathlib import Path
@@ -13,15 +13,15 @@ from dgn.data.io.sources import directions_of_file, load_graphs
 
 @pytest.fixture
 def data(small: PackedGraphs) -> list[Data]:
-    return [small[number] for number in range(len(small))]
+    return [small[index] for index in range(len(small))]
 
 
-def test_a_list_of_data(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
+def test_a_list_of_data_is_read(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
     torch.save(data, tmp_path / "list.pt")
     assert load_graphs(tmp_path / "list.pt").checksum() == small.checksum()
 
 
-def test_a_processed_dataset(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
+def test_a_processed_dataset_is_read(small: PackedGraphs, data: list[Data], tmp_path: Path) -> None:
     InMemoryDataset.save(data, str(tmp_path / "data.pt"))
     assert load_graphs(tmp_path / "data.pt").checksum() == small.checksum()
 
@@ -33,25 +33,25 @@ def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2), {"a": torch.zeros(1)}])
-def test_what_is_no_list_is_said(content: object, tmp_path: Path) -> None:
+def test_other_content_is_refused(content: object, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "one.pt")
     with pytest.raises(ValueError, match=rf"one.pt: .* a list of Data, got {type(content).__name__}; save a list"):
         load_graphs(tmp_path / "one.pt")
 
 
 @pytest.mark.parametrize("name", ["graphs.pt", "graphs.npz"])
-def test_a_damaged_file_is_named(small: PackedGraphs, data: list[Data], name: str, tmp_path: Path) -> None:
+def test_a_corrupt_file_is_named(small: PackedGraphs, data: list[Data], name: str, tmp_path: Path) -> None:
     file = tmp_path / name
     small.save(file) if name.endswith("npz") else torch.save(data, file)
-    whole = file.read_bytes()
-    for damaged in (whole[: len(whole) // 2], b"hello", b""):
-        file.write_bytes(damaged)
+    content = file.read_bytes()
+    for corrupt in (content[: len(content) // 2], b"hello", b""):
+        file.write_bytes(corrupt)
         with pytest.raises(ValueError, match=rf"{name}: expected a complete file"):
             load_graphs(file)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "graphs"])
-def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
+def test_other_suffixes_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected a file called .safetensors, .npz, .parquet or .pt"):
         load_graphs(tmp_path / name)
     with pytest.raises(ValueError, match=r"expected a file called .safetensors or .parquet"):
@@ -64,7 +64,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
             load_graphs(tmp_path / name)
 
 
-def test_a_table_without_pyarrow_is_refused_at_once(
+def test_a_table_without_pyarrow_is_refused_before_solving(
     data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.save(data, tmp_path / "in.pt")

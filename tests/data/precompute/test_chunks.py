@@ -1,4 +1,4 @@
-"""Chunks: every graph once, cut by size alone, and a chunk that fails is solved in parts."""
+"""Chunks: every graph once, cut by size alone, and a chunk that fails is bisected."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.data.conftest import random_graphs
 def test_chunks_cover_all_graphs_and_are_neither_small_nor_large(sizes: list[int]) -> None:
     pointer = torch.tensor([0, *sizes]).cumsum(0)
     bounds = cut(pointer)
-    assert [number for begin, end in bounds for number in range(begin, end)] == list(range(len(sizes)))
+    assert [index for begin, end in bounds for index in range(begin, end)] == list(range(len(sizes)))
     for begin, end in bounds:
         nodes = int(pointer[end] - pointer[begin])
         assert nodes - sizes[end - 1] < MOST_NODES
@@ -26,67 +26,67 @@ def test_chunks_cover_all_graphs_and_are_neither_small_nor_large(sizes: list[int
 
 
 def test_a_chunk_holds_its_graphs(small: PackedGraphs) -> None:
-    part = take(small, 1, 3, "edge_attr")
-    assert not part.nodes
-    assert part.edge_index.tolist() == [[0, 1], [1, 0]]
-    assert part.node_pointer.tolist() == [0, 0, 4]
-    assert part.edges["edge_attr"].tolist() == [4, 5]
+    chunk = take(small, 1, 3, "edge_attr")
+    assert not chunk.nodes
+    assert chunk.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert chunk.node_pointer.tolist() == [0, 0, 4]
+    assert chunk.edges["edge_attr"].tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("normalization", [None, "rw"])
-def test_a_chunk_gives_what_each_graph_gives_alone(normalization: str | None) -> None:
+def test_directions_of_a_chunk_equal_those_of_single_graphs(normalization: str | None) -> None:
     graphs = random_graphs(30)
-    found = solve(graphs, Request(3, normalization))  # type: ignore[arg-type]
+    chunk = solve(graphs, Request(3, normalization))  # type: ignore[arg-type]
     node, edge, component = 0, 0, 0
-    for number in range(len(graphs)):
-        data = graphs[number]
-        alone = dgn.directions(data.edge_index, data.num_nodes, k=3, normalization=normalization)  # type: ignore[arg-type]
+    for index in range(len(graphs)):
+        data = graphs[index]
+        single = dgn.directions(data.edge_index, data.num_nodes, k=3, normalization=normalization)  # type: ignore[arg-type]
         rows = slice(node, node + data.num_nodes)
-        parts = slice(component, component + len(alone.eigenvalues))
-        assert torch.equal(found.component[rows].long(), alone.component)
-        assert int(found.components[number]) == len(alone.eigenvalues)
-        torch.testing.assert_close(found.eigenvalues[parts], alone.eigenvalues, equal_nan=True)
-        assert torch.equal(found.repeated[parts], alone.repeated())
-        simple = ~alone.repeated()[alone.component]
-        torch.testing.assert_close(found.potential[rows][simple], alone.potential.float()[simple])
-        field = found.field[edge : edge + data.num_edges]
-        torch.testing.assert_close(field, dgn.gradient(found.potential[rows], data.edge_index), atol=1e-6, rtol=0)
-        node, edge, component = rows.stop, edge + data.num_edges, parts.stop
+        components = slice(component, component + len(single.eigenvalues))
+        assert torch.equal(chunk.component[rows].long(), single.component)
+        assert int(chunk.components[index]) == len(single.eigenvalues)
+        torch.testing.assert_close(chunk.eigenvalues[components], single.eigenvalues, equal_nan=True)
+        assert torch.equal(chunk.repeated[components], single.repeated())
+        simple = ~single.repeated()[single.component]
+        torch.testing.assert_close(chunk.potential[rows][simple], single.potential.float()[simple])
+        field = chunk.field[edge : edge + data.num_edges]
+        torch.testing.assert_close(field, dgn.gradient(chunk.potential[rows], data.edge_index), atol=1e-6, rtol=0)
+        node, edge, component = rows.stop, edge + data.num_edges, components.stop
 
 
-def test_weights_enter() -> None:
+def test_weights_enter_the_laplacian() -> None:
     path = torch.tensor([[0, 1], [1, 2]])
     weighted = PackedGraphs.pack([(path, 3)]).with_values(edges={"w": torch.tensor([1, 5])})
-    found = solve(weighted, Request(1, None, "w"))
+    eigenvalues = solve(weighted, Request(1, None, "w")).eigenvalues
     weight = torch.tensor([1.0, 5.0])
-    assert torch.equal(found.eigenvalues, chunks.directions_of_many(dgn.as_graph(path), 1, None, weight).eigenvalues)
-    torch.testing.assert_close(found.eigenvalues, dgn.directions(path, 3, 1, edge_weight=weight).eigenvalues)
-    assert not torch.equal(found.eigenvalues, solve(weighted, Request(1)).eigenvalues)
+    assert torch.equal(eigenvalues, chunks.directions_of_many(dgn.as_graph(path), 1, None, weight).eigenvalues)
+    torch.testing.assert_close(eigenvalues, dgn.directions(path, 3, 1, edge_weight=weight).eigenvalues)
+    assert not torch.equal(eigenvalues, solve(weighted, Request(1)).eigenvalues)
 
 
-def test_graphs_that_fail_are_named_and_the_rest_goes_on() -> None:
+def test_graphs_that_fail_are_named_and_the_others_are_solved() -> None:
     graphs = random_graphs(40)
     weight = torch.ones(graphs.num_edges)
     good = solve(graphs.with_values(edges={"w": weight}), Request(2, None, "w"))
-    bad = [number for number in (7, 8, 30) if graphs[number].num_edges]
-    for number in bad:
-        weight[graphs.edge_pointer[number]] = torch.nan
-    found = solve(graphs.with_values(edges={"w": weight}), Request(2, None, "w"))
-    assert list(found.failures) == bad
-    assert "expected finite numbers, got nan" in found.failures[bad[0]]
+    bad = [index for index in (7, 8, 30) if graphs[index].num_edges]
+    for index in bad:
+        weight[graphs.edge_pointer[index]] = torch.nan
+    chunk = solve(graphs.with_values(edges={"w": weight}), Request(2, None, "w"))
+    assert list(chunk.failures) == bad
+    assert "expected finite numbers, got nan" in chunk.failures[bad[0]]
     failed = torch.isin(graphs.graph.batch, torch.tensor(bad))  # type: ignore[arg-type]
-    assert torch.equal(found.potential[~failed], good.potential[~failed])
-    assert not found.potential[failed].any()
-    assert (found.component[failed] == 0).all()
-    assert (found.components[bad] == 1).all()
-    assert found.components.sum() == len(found.eigenvalues) == len(found.gap) == len(found.repeated)
-    assert int(found.components[bad[0]]) == 1
+    assert torch.equal(chunk.potential[~failed], good.potential[~failed])
+    assert not chunk.potential[failed].any()
+    assert (chunk.component[failed] == 0).all()
+    assert (chunk.components[bad] == 1).all()
+    assert chunk.components.sum() == len(chunk.eigenvalues) == len(chunk.gap) == len(chunk.repeated)
+    assert int(chunk.components[bad[0]]) == 1
 
 
-def test_no_graphs_cannot_fail_over_and_over() -> None:
-    none = PackedGraphs.pack([]).with_values(edges={"edge_weight": torch.zeros(0, 1)})
+def test_an_empty_chunk_is_not_bisected_for_ever() -> None:
+    empty = PackedGraphs.pack([]).with_values(edges={"edge_weight": torch.zeros(0, 1)})
     with pytest.raises(ValueError, match=r"edge_weight: expected shape \[0\], got \[0, 1\]"):
-        solve(none, Request(1, edge_weight="edge_weight"))
+        solve(empty, Request(1, edge_weight="edge_weight"))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -101,31 +101,31 @@ def test_a_graph_that_fails_changes_no_basis_of_the_others(weighted: bool, monke
     else:
         real = chunks.directions_of_many
 
-        def break_down(graph: dgn.Graph, *asked: Any) -> dgn.Directions:
+        def break_down(graph: dgn.Graph, *args: Any) -> dgn.Directions:
             if (graph.batch.bincount() == 22).any():
                 raise ArithmeticError("did not converge")
-            return real(graph, *asked)
+            return real(graph, *args)
 
         monkeypatch.setattr(chunks, "directions_of_many", break_down)
-    found = solve(graphs.with_values(edges={"w": weight}), request)
+    chunk = solve(graphs.with_values(edges={"w": weight}), request)
     others = graphs.graph.batch != 3
-    assert list(found.failures) == [3]
-    assert torch.equal(found.potential[others], good.potential[others])
-    assert not found.potential[~others].any()
+    assert list(chunk.failures) == [3]
+    assert torch.equal(chunk.potential[others], good.potential[others])
+    assert not chunk.potential[~others].any()
 
 
-def test_graphs_beside_one_change_no_basis() -> None:
+def test_other_graphs_of_a_chunk_change_no_basis() -> None:
     """With 10,000 nodes more, :func:`dgn.directions` takes another solver."""
     ring, chain = dgn.testing.cycle(3), dgn.testing.path(9)
-    alone, beside = (solve(PackedGraphs.pack([ring] + [chain] * count), Request()) for count in (0, 1200))
-    assert torch.equal(alone.potential, beside.potential[:3])
+    single, together = (solve(PackedGraphs.pack([ring] + [chain] * count), Request()) for count in (0, 1200))
+    assert torch.equal(single.potential, together.potential[:3])
 
 
-def test_joining_keeps_numbers() -> None:
+def test_joined_chunks_equal_one_chunk_with_failures_by_index() -> None:
     graphs = random_graphs(20)
-    whole = solve(graphs, Request())
-    parts = [solve(take(graphs, 0, 7), Request()), solve(take(graphs, 7, 20), Request())]
-    joined = ChunkDirections.join([parts[0], ChunkDirections.of(parts[1].tensors(), {2: "why"})])
+    expected = solve(graphs, Request())
+    halves = [solve(take(graphs, 0, 7), Request()), solve(take(graphs, 7, 20), Request())]
+    joined = ChunkDirections.join([halves[0], ChunkDirections.of(halves[1].tensors(), {2: "error"})])
     for name, value in joined.tensors().items():
-        torch.testing.assert_close(value, whole.tensors()[name], equal_nan=True)
-    assert joined.failures == {9: "why"}
+        torch.testing.assert_close(value, expected.tensors()[name], equal_nan=True)
+    assert joined.failures == {9: "error"}

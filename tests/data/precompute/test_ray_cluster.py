@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine: a worker is killed, then a node, and every byte is as it should be."""
+"""A local Ray cluster of two nodes: a worker is killed, then a node, and the result is bitwise identical."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from dgn.data import PackedGraphs, add_directions
 from dgn.data.io.parquet import table_of
 from dgn.data.io.sources import load_graphs
 from dgn.data.precompute.chunks import take
-from dgn.data.precompute.ray_cluster import _alone
+from dgn.data.precompute.ray_cluster import _copy_chunk
 from tests.data.conftest import random_graphs
 
 pytest.importorskip("ray")
 
-# A process of its own: Ray leaves open sockets and threads behind, which would be errors in other tests.
+# In a subprocess: Ray leaves open sockets and threads behind, which would be errors in other tests.
 SCRIPT = '''
 import json, os, signal, sys, time
 from pathlib import Path
@@ -39,17 +39,17 @@ dgn.data.precompute.chunks.GRAPHS, dgn.data.precompute.chunks.NODES = 10, 0
 solve = ray_cluster._solve
 
 
-def noted(graphs, request):
-    """Solve slowly, and say who does it."""
-    mine = Path(log) / str(os.getpid())
-    mine.write_text(ray.get_runtime_context().get_node_id())
+def solve_slowly(graphs, request):
+    """Solve slowly, with a file that names the process while it is busy."""
+    busy = Path(log) / str(os.getpid())
+    busy.write_text(ray.get_runtime_context().get_node_id())
     time.sleep(0.3)
-    found = solve(graphs, request)
-    mine.unlink()
-    return found
+    directions = solve(graphs, request)
+    busy.unlink()
+    return directions
 
 
-ray_cluster._solve = noted
+ray_cluster._solve = solve_slowly
 memory = 100 * 2**20
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": memory})
 second = cluster.add_node(num_cpus=1, object_store_memory=memory)
@@ -59,7 +59,7 @@ events = []
 
 
 def kill_one():
-    """Kill a worker that is at work; one that was just done does not count."""
+    """Kill a worker in the middle of a chunk; one that had just finished does not count."""
     while True:
         for busy in Path(log).iterdir():
             os.kill(int(busy.name), signal.SIGKILL)
@@ -69,7 +69,7 @@ def kill_one():
 
 
 def disturb(count):
-    """After some chunks a worker dies in the middle of one; after some more, the second node."""
+    """Kill a worker after some chunks, and the second node after some more."""
     events.append("chunk")
     if len(events) == 3:
         kill_one()
@@ -80,8 +80,8 @@ def disturb(count):
 
 
 graphs = PackedGraphs.load(source)
-found, summary = find_directions(graphs, Request(2), Options(engine="ray", workers=4), disturb)
-with_directions(graphs, found, Request(2)).save(out)
+directions, summary = find_directions(graphs, Request(2), Options(engine="ray", workers=4), disturb)
+with_directions(graphs, directions, Request(2)).save(out)
 left = [path.name for path in Path(log).iterdir()]
 ray.shutdown()
 cluster.shutdown()
@@ -89,12 +89,12 @@ print(json.dumps({"events": events, "left": left, "chunks": summary.chunks}))
 '''
 
 
-def run(code: str, *words: object) -> str:
+def run(code: str, *args: object) -> str:
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-    command = [sys.executable, "-c", code, *map(str, words)]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
-    assert found.returncode == 0, found.stderr[-3000:]
-    return found.stdout.strip().splitlines()[-1]
+    command = [sys.executable, "-c", code, *map(str, args)]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout.strip().splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -104,10 +104,10 @@ def test_a_worker_and_a_node_die_and_the_result_is_complete_and_identical(
     graphs = random_graphs(195)
     graphs.save(tmp_path / "in.safetensors")
     (tmp_path / "log").mkdir()
-    told = json.loads(run(SCRIPT, tmp_path / "in.safetensors", tmp_path / "out.safetensors", tmp_path / "log"))
-    assert told["chunks"] == told["events"].count("chunk") == 20
-    assert {"worker killed", "node removed"} <= set(told["events"])
-    assert told["left"]  # someone died in the middle of a chunk
+    report = json.loads(run(SCRIPT, tmp_path / "in.safetensors", tmp_path / "out.safetensors", tmp_path / "log"))
+    assert report["chunks"] == report["events"].count("chunk") == 20
+    assert {"worker killed", "node removed"} <= set(report["events"])
+    assert report["left"]  # a worker died in the middle of a chunk
     monkeypatch.setattr("dgn.data.precompute.chunks.GRAPHS", 10)
     monkeypatch.setattr("dgn.data.precompute.chunks.NODES", 0)
     add_directions(graphs).save(tmp_path / "expected.safetensors")
@@ -118,23 +118,23 @@ def test_a_worker_and_a_node_die_and_the_result_is_complete_and_identical(
 def test_the_command_starts_one_local_session_for_a_whole_table(tmp_path: Path) -> None:
     graphs = random_graphs(20)
     parquet.write_table(table_of(graphs), tmp_path / "in.parquet")
-    words = ["directions", tmp_path / "in.parquet", "-o", tmp_path / "out.parquet", "--no-cache", "--engine", "ray"]
+    args = ["directions", tmp_path / "in.parquet", "-o", tmp_path / "out.parquet", "--no-cache", "--engine", "ray"]
     code = """
 import ray, dgn.data.io.parquet
 from dgn.cli import make_app
 sessions, init, dgn.data.io.parquet.ROWS = [], ray.init, 7
-ray.init = lambda *given, **named: sessions.append(given) or init(*given, **named)
+ray.init = lambda *args, **options: sessions.append(args) or init(*args, **options)
 make_app()(standalone_mode=False)
 print(sessions)
 """
-    assert run(code, *words) == "[('local',)]"
-    found = load_graphs(tmp_path / "out.parquet").nodes["potential"]
-    torch.testing.assert_close(found, add_directions(graphs).nodes["potential"])
+    assert run(code, *args) == "[('local',)]"
+    potential = load_graphs(tmp_path / "out.parquet").nodes["potential"]
+    torch.testing.assert_close(potential, add_directions(graphs).nodes["potential"])
 
 
 def test_a_chunk_is_sent_without_the_rest_of_the_dataset() -> None:
     graphs = random_graphs(2_000)
-    assert len(pickle.dumps(_alone(take(graphs, 5, 10)))) < 10_000 < len(pickle.dumps(graphs))
+    assert len(pickle.dumps(_copy_chunk(take(graphs, 5, 10)))) < 10_000 < len(pickle.dumps(graphs))
 
 
 def test_without_ray_the_remedy_is_named(small: PackedGraphs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""CIFAR10 superpixels: nodes from sums over pixels, edges by the benchmark's rule."""
+"""CIFAR10 superpixels: node features from pixel sums, k-nearest-neighbour edges as in the published benchmark."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,24 +11,24 @@ from torch import Tensor
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.progress import progress_bar
 
-SIDE = 32  # pixels of an image
+SIDE = 32  # pixels along an image
 NEIGHBOURS = 8
 SUMS = ("node_ptr", "count", "rgb_sum_lo", "rgb_sum_hi", "rc_sum_lo", "rc_sum_hi", "y", "split")
-ROOM = {"cpu": 1 << 21, "cuda": 1 << 26}  # distances in memory at once
+MAX_DISTANCES = {"cpu": 1 << 21, "cuda": 1 << 26}  # in memory at once
 
 
 def load_superpixels(path: Path, device: torch.device | str = "cpu", progress: bool = False) -> PackedGraphs:
-    """Superpixels from a file of exact sums over their pixels; the edges are found on ``device``.
+    """Superpixel graphs from a file of exact pixel sums; edges are computed on ``device``.
 
     Shapes:
         ``nodes["x"]`` [N, 5] float32: mean red, green and blue in 0..1, then the centre (row, column) / 32;
         ``edge_index`` [2, 8 N] uint8, ``edges["edge_attr"]`` [8 N, 1] float32, ``graphs["y"]`` and ``graphs["split"]``
-        uint8. All on the CPU: 480 MB for the whole benchmark.
+        uint8. All on the CPU: 480 MB for the benchmark.
     """
     with np.load(path) as arrays:
         missing = [name for name in SUMS if name not in arrays.files]
         if missing:
-            raise ValueError(f"{path}: expected arrays {', '.join(SUMS)}, got none called {', '.join(missing)}")
+            raise ValueError(f"{path}: expected arrays {', '.join(SUMS)}, got none named {', '.join(missing)}")
         count = arrays["count"].astype(np.float32)[:, None]
         colour = _sums(arrays["rgb_sum_lo"], arrays["rgb_sum_hi"]) / count / 255
         centre = _sums(arrays["rc_sum_lo"], arrays["rc_sum_hi"]) / count / SIDE
@@ -54,23 +54,23 @@ def nearest_superpixels(
     $$A_{ij} = \tfrac12 (e^{-(c_{ij}/s_i)^2} + e^{-(c_{ij}/s_j)^2}), \qquad s_i = \tfrac18 \sum_{\text{9 nearest}}
     c_{ij} + 10^{-8},$$
 
-    with $c_{ij}$ the distance of the centres, i among its own nine nearest. The original drops an arbitrary one of the
-    nine largest, this the smallest. Images of equal size are treated together.
+    with $c_{ij}$ the distance of the centres and i itself among its nine nearest. The original drops an arbitrary one
+    of the nine largest, this code the smallest. Images with the same number of superpixels are batched.
 
     Shapes:
-        ``centre`` [N, 2], ``pointer`` [G + 1]; three of [8 N], sorted by source: sources and targets (uint8, counted
-        from the first node of the image) and A (float32).
+        ``centre`` [N, 2], ``pointer`` [G + 1]; returns three of [8 N], sorted by source: sources and targets (uint8,
+        local to the image) and A (float32).
     """
     size = pointer.diff()
     if len(size) and not (int(size.min()) > NEIGHBOURS and int(size.max()) <= 256):
         raise ValueError(
-            f"superpixels: expected 9 to 256 in each image, got {int(size.min())} to {int(size.max())}; the rule takes "
+            f"superpixels: expected 9 to 256 in each image, got {int(size.min())} to {int(size.max())}; each has "
             "eight neighbours"
         )
     target = torch.empty(len(centre), NEIGHBOURS, dtype=torch.uint8)
     weight = torch.empty(len(centre), NEIGHBOURS)
     with progress_bar("joining superpixels", len(size), "images", progress) as advance:
-        for images in _chunks(size, ROOM.get(device.type, ROOM["cpu"])):
+        for images in _chunks(size, MAX_DISTANCES.get(device.type, MAX_DISTANCES["cpu"])):
             n = int(size[images[0]])
             rows = (pointer[images, None] + torch.arange(n)).flatten()
             similarity = _similarity(centre[rows].view(-1, n, 2).to(device))
@@ -83,7 +83,7 @@ def nearest_superpixels(
 
 
 def _similarity(centre: Tensor) -> Tensor:
-    """A [B, n, n] of images with n superpixels each, with a diagonal of 0."""
+    """A [B, n, n] of B images with n superpixels each; the diagonal is 0."""
     row, column = centre.unbind(dim=2)
     square = (row[:, :, None] - row[:, None]).square_()
     square += (column[:, :, None] - column[:, None]).square_()
@@ -95,10 +95,10 @@ def _similarity(centre: Tensor) -> Tensor:
     return similarity
 
 
-def _chunks(size: Tensor, room: int) -> Iterator[Tensor]:
-    """Numbers of images, equal in size, that have room for all distances."""
+def _chunks(size: Tensor, max_distances: int) -> Iterator[Tensor]:
+    """Indices of images of equal size, with at most ``max_distances`` pairs of superpixels in total."""
     for n in torch.unique(size).tolist():
-        yield from torch.split((size == n).nonzero().flatten(), max(1, room // n**2))
+        yield from torch.split((size == n).nonzero().flatten(), max(1, max_distances // n**2))
 
 
 def _sums(low: NDArray[np.uint8], high: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Coordinates of nodes as directions of a whole collection."""
+"""Node coordinates as directions of packed graphs."""
 
 from bisect import bisect_right
 
@@ -7,11 +7,11 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 
-ROOM = 1 << 22  # edges worked on at once
+MAX_EDGES = 1 << 22  # processed at once
 
 
 def add_coordinates(graphs: PackedGraphs, coordinates: Tensor) -> PackedGraphs:
-    r"""Use coordinates as potentials $\phi$: adds ``potential`` and its gradient $\phi_j - \phi_i$ on edges j -> i.
+    r"""The graphs with coordinates as potentials $\phi$ and the field $\phi_j - \phi_i$ on edges j -> i.
 
     Shapes:
         ``coordinates`` [N, k]; ``nodes["potential"]`` [N, k] and ``edges["field"]`` [E, k], both float32.
@@ -26,14 +26,14 @@ def add_coordinates(graphs: PackedGraphs, coordinates: Tensor) -> PackedGraphs:
         )
     potential = coordinates.float().contiguous()
     field = potential.new_empty(graphs.num_edges, potential.size(1))
-    # In parts: node numbers of all edges at once, as int64, would need more memory than the result.
+    # In slices: int64 indices of all edges at once would need more memory than the result.
     edges_before = graphs.edge_pointer.tolist()
     graph = 0
     while graph < len(graphs):
-        end = max(graph + 1, bisect_right(edges_before, edges_before[graph] + ROOM) - 1)
-        part = slice(edges_before[graph], edges_before[end])
+        end = max(graph + 1, bisect_right(edges_before, edges_before[graph] + MAX_EDGES) - 1)
+        edges = slice(edges_before[graph], edges_before[end])
         first = graphs.node_pointer[graph:end].repeat_interleave(graphs.edge_pointer[graph : end + 1].diff())
-        source, target = graphs.edge_index[:, part].long() + first
-        torch.sub(potential[source], potential[target], out=field[part])
+        source, target = graphs.edge_index[:, edges].long() + first
+        torch.sub(potential[source], potential[target], out=field[edges])
         graph = end
     return graphs.with_values(nodes={"potential": potential}, edges={"field": field})

@@ -8,11 +8,11 @@ from dgn.data.datasets.coordinates import add_coordinates
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_package
 
-SHARES = (0.7, 0.1)  # of training and validation; the rest is the test
+SHARES = (0.7, 0.1)  # training and validation; the rest is the test split
 
 
 def grid_edges(side: int) -> tuple[Tensor, Tensor]:
-    """Coordinates (row, column) of the pixels of a square, and edges between neighbours in both directions.
+    """Coordinates (row, column) of a square grid of pixels, and edges between neighbours in both directions.
 
     Shapes:
         [side^2, 2] float32, [2, 4 side (side - 1)] int64.
@@ -25,10 +25,10 @@ def grid_edges(side: int) -> tuple[Tensor, Tensor]:
 
 
 def load_digits(seed: int = 0) -> PackedGraphs:
-    """All 1797 digits: 8 x 8 pixels, each joined to those beside, above and below.
+    """All 1797 digits as 8 x 8 grid graphs.
 
-    The only feature is the intensity in 0..1; where a pixel lies is known to the field alone. ``seed`` draws the split
-    of 70, 10 and 20 percent.
+    The only node feature is the intensity in 0..1; the position of a pixel enters through the field alone. ``seed``
+    determines the random split of 70, 10 and 20 percent.
 
     Shapes:
         ``nodes["x"]`` [64 G, 1] float32, ``nodes["potential"]`` [64 G, 2], ``edges["field"]`` [224 G, 2],
@@ -40,15 +40,15 @@ def load_digits(seed: int = 0) -> PackedGraphs:
     check_package("digits", "sklearn")
     from sklearn.datasets import load_digits as load_images
 
-    found = load_images()
-    count = len(found.images)
-    position, edge_index = grid_edges(found.images.shape[1])
+    digits = load_images()
+    count = len(digits.images)
+    position, edge_index = grid_edges(digits.images.shape[1])
     graphs = PackedGraphs(
         torch.arange(count + 1) * len(position),
         torch.arange(count + 1) * edge_index.size(1),
         edge_index.to(torch.uint8).repeat(1, count),
-        nodes={"x": torch.from_numpy(found.images).float().reshape(-1, 1) / 16},
-        graphs={"y": torch.from_numpy(found.target).to(torch.uint8), "split": _split(count, seed)},
+        nodes={"x": torch.from_numpy(digits.images).float().reshape(-1, 1) / 16},
+        graphs={"y": torch.from_numpy(digits.target).to(torch.uint8), "split": _split(count, seed)},
     )
     return add_coordinates(graphs, position.repeat(count, 1))
 

@@ -1,4 +1,4 @@
-"""ZINC and CIFAR10 through PyG's own dataset classes, where there is a network."""
+"""ZINC and CIFAR10, downloaded with PyG's dataset classes."""
 
 import pickle
 import zipfile
@@ -17,7 +17,7 @@ FAILED = (OSError, RuntimeError, EOFError, zipfile.BadZipFile, pickle.Unpickling
 
 
 def download(name: str, root: Path) -> PackedGraphs:
-    """Let PyG fetch and read a benchmark, and pack it.
+    """A benchmark downloaded and read by PyG, as packed graphs.
 
     Shapes:
         "zinc": ``x`` [N] and ``edge_attr`` [E] uint8, ``y`` [G] float32. "cifar10": ``x`` [N, 5] and ``edge_attr``
@@ -25,29 +25,29 @@ def download(name: str, root: Path) -> PackedGraphs:
     """
     folder = root / "pyg"
     try:
-        parts = [_datasets()[name](str(folder), split) for split in SPLITS]
-    except FAILED as problem:
+        datasets = [_datasets()[name](str(folder), split) for split in SPLITS]
+    except FAILED as error:
         raise FileNotFoundError(
-            f"{name}: expected to download it with PyG into {folder}, got {type(problem).__name__}: {problem}; run "
-            f"this once where there is a network and copy {root / name}.safetensors, name a packed file "
-            f"(path=, or --data on the command line), or remove {folder} if an earlier download was cut"
-        ) from problem
-    sizes = tuple(len(part) for part in parts)
+            f"{name}: expected to download it with PyG into {folder}, got {type(error).__name__}: {error}; run "
+            f"this once with internet access and copy {root / name}.safetensors, name a packed file "
+            f"(path=, or --data on the command line), or remove {folder} if an earlier download was interrupted"
+        ) from error
+    sizes = tuple(len(dataset) for dataset in datasets)
     if sizes != SIZES[name]:
         raise ValueError(f"{folder}: expected {SIZES[name]} graphs of {name}, got {sizes}; remove it and try again")
-    return pack_splits(name, parts)
+    return pack_splits(name, datasets)
 
 
-def pack_splits(name: str, parts: list[Any]) -> PackedGraphs:
-    """The training, validation and test sets of PyG one behind the other, in small types."""
-    packed = PackedGraphs.from_data(data for part in parts for data in part)
-    sizes = torch.tensor([len(part) for part in parts])
+def pack_splits(name: str, datasets: list[Any]) -> PackedGraphs:
+    """PyG's training, validation and test datasets concatenated, with small dtypes."""
+    packed = PackedGraphs.from_data(data for dataset in datasets for data in dataset)
+    sizes = torch.tensor([len(dataset) for dataset in datasets])
     split = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
     target, x, edge_attr = packed.graphs["y"].flatten(), packed.nodes["x"], packed.edges["edge_attr"]
     if name == "zinc":
         target, x, edge_attr = target.float(), x.flatten().to(torch.uint8), edge_attr.flatten().to(torch.uint8)
     else:
-        # PyG keeps the centres apart; the benchmark's five features are colours and centre.
+        # PyG stores the centre in pos; the benchmark's five features are colour and centre.
         x = torch.cat([x, packed.nodes["pos"]], dim=1) if x.size(1) == 3 else x
         target, x, edge_attr = target.to(torch.uint8), x.float(), edge_attr.reshape(-1, 1).float()
     return PackedGraphs(

@@ -1,4 +1,4 @@
-"""Molecules from SMILES with the features of OGB. Needs RDKit, the extra ``molecules``."""
+"""Molecules from SMILES with OGB's features. Needs RDKit, the extra ``molecules``."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -16,11 +16,11 @@ CHIRALITIES = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "
 HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other")
 BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
-LIMITS = {"degree": 10, "hydrogens": 8, "radicals": 4, "charge": 5}  # larger numbers share one category
+LIMITS = {"degree": 10, "hydrogens": 8, "radicals": 4, "charge": 5}  # larger values share one category
 
 
 class Molecule(NamedTuple):
-    """Atoms and bonds; each bond stands twice, i -> j then j -> i.
+    """Atoms and bonds; each bond is two edges, i -> j then j -> i.
 
     Shapes:
         ``x`` [N, 9] and ``edge_attr`` [E, 3] uint8, ``edge_index`` [2, E] int64.
@@ -32,11 +32,11 @@ class Molecule(NamedTuple):
 
 
 def read_smiles(smiles: str) -> Molecule:
-    """A molecule with OGB's nine features of atoms and three of bonds, as numbers of categories.
+    """A molecule with OGB's nine atom features and three bond features, as category indices.
 
     Atoms: element, chirality, number of neighbours (hydrogens included), charge, hydrogens, radical electrons,
-    hybridization, aromatic, in a ring. Bonds: type, stereo, conjugated. What has no category of its own falls into the
-    last one. A molecule that RDKit refuses for its valences is read without that check, as OGB's older RDKit did.
+    hybridization, aromatic, in a ring. Bonds: type, stereo, conjugated. Values without a category take the last one.
+    A molecule whose valences RDKit rejects is read without that check, as OGB's older RDKit did.
 
     >>> molecule = read_smiles("C=O")
     >>> molecule.x.tolist(), molecule.edge_attr.tolist()
@@ -47,27 +47,27 @@ def read_smiles(smiles: str) -> Molecule:
 
 
 def pack_smiles(smiles: Iterable[str], progress: bool = False) -> PackedGraphs:
-    """Many molecules as packed graphs with ``nodes["x"]`` and ``edges["edge_attr"]``.
+    """Packed graphs of molecules with ``nodes["x"]`` and ``edges["edge_attr"]``.
 
     >>> pack_smiles(["C=O", "O"])
     PackedGraphs(graphs=2, nodes=3, edges=2; nodes=[x], edges=[edge_attr])
     """
-    given = list(smiles)
-    with progress_bar("reading SMILES", len(given), "molecules", progress) as advance:
-        return pack_parsed(_parsed(given, advance))
+    strings = list(smiles)
+    with progress_bar("reading SMILES", len(strings), "molecules", progress) as advance:
+        return pack_parsed(_parse_all(strings, advance))
 
 
 def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
-    """Molecules that :func:`parse_smiles` read as packed graphs; each is looked at once and need not be kept.
+    """Packed graphs of RDKit molecules, as :func:`parse_smiles` returns them; an iterator is consumed one by one.
 
     >>> pack_parsed([parse_smiles("C=O")])
     PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
     """
     atoms, bonds = bytearray(), bytearray()
-    ends: list[int] = []
+    pairs: list[int] = []
     node_count, edge_count = [0], [0]
     for molecule in molecules:
-        # By number: RDKit's own iterators take twice the time.
+        # By index: RDKit's iterators take twice the time.
         for atom in map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())):
             atoms += _atom_features(
                 atom.GetAtomicNum(), atom.GetChiralTag(), atom.GetTotalDegree(), atom.GetFormalCharge(),
@@ -76,33 +76,33 @@ def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
             )  # fmt: skip
         for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
             i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-            ends += (i, j, j, i)
+            pairs += (i, j, j, i)
             bonds += _bond_features(bond.GetBondType(), bond.GetStereo(), bond.GetIsConjugated())
         node_count.append(molecule.GetNumAtoms())
         edge_count.append(2 * molecule.GetNumBonds())
     return PackedGraphs(
         torch.tensor(node_count).cumsum(0),
         torch.tensor(edge_count).cumsum(0),
-        torch.from_numpy(np.array(ends, dtype=np.int64).reshape(-1, 2).T.copy()),
+        torch.from_numpy(np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()),
         nodes={"x": torch.from_numpy(np.array(atoms, dtype=np.uint8).reshape(-1, 9))},
         edges={"edge_attr": torch.from_numpy(np.array(bonds, dtype=np.uint8).reshape(-1, 3))},
     )
 
 
-def _parsed(smiles: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
-    for one in smiles:
-        yield parse_smiles(one)
+def _parse_all(smiles: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
+    for molecule in smiles:
+        yield parse_smiles(molecule)
         advance(1)
 
 
 def parse_smiles(smiles: str) -> Any:
-    """The molecule as RDKit holds it, or an error that says what is wrong with the SMILES."""
+    """The RDKit molecule of a SMILES string; an invalid one raises a ValueError with the reason."""
     check_package("SMILES", "rdkit")
     from rdkit import Chem, rdBase
 
-    # RDKit passes over other letters at either end: of acetic acid with a Cyrillic O, acetaldehyde would be left.
+    # RDKit ignores other letters at either end: acetic acid with a Cyrillic O would become acetaldehyde.
     if not "".join(smiles.split()[:1]).isascii():
-        raise ValueError(f"smiles: expected ASCII alone, got {smiles!r}; write it anew")
+        raise ValueError(f"smiles: expected ASCII characters, got {smiles!r}; type it again")
     with rdBase.BlockLogs():
         parsed = Chem.MolFromSmiles(smiles)
         if parsed is not None:
@@ -113,35 +113,42 @@ def parse_smiles(smiles: str) -> Any:
         parsed.UpdatePropertyCache(strict=False)
         try:
             Chem.SanitizeMol(parsed, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
-        except ValueError as problem:
-            raise ValueError(f"smiles: expected a sound molecule, got {smiles!r}: {problem}; correct it") from problem
+        except ValueError as error:
+            raise ValueError(f"smiles: expected a valid molecule, got {smiles!r}: {error}; correct it") from error
     return parsed
 
 
-@cache  # There are few kinds of atoms and bonds, and RDKit takes long to spell the name of a category.
+@cache  # there are few distinct atoms and bonds, and RDKit is slow to format the name of a category
 def _atom_features(
-    number: int, chirality: Any, degree: int, charge: int, hydrogens: int, radicals: int, hybrid: Any, *flags: bool
+    atomic_number: int,
+    chirality: Any,
+    degree: int,
+    charge: int,
+    hydrogens: int,
+    radicals: int,
+    hybrid: Any,
+    *flags: bool,
 ) -> bytes:
-    most = LIMITS["charge"]
+    limit = LIMITS["charge"]
     features = (
-        number - 1 if 1 <= number <= 118 else 118,
-        _place(chirality, CHIRALITIES),
+        atomic_number - 1 if 1 <= atomic_number <= 118 else 118,
+        _category(chirality, CHIRALITIES),
         min(degree, LIMITS["degree"] + 1),
-        charge + most if abs(charge) <= most else 2 * most + 1,
+        charge + limit if abs(charge) <= limit else 2 * limit + 1,
         min(hydrogens, LIMITS["hydrogens"] + 1),
         min(radicals, LIMITS["radicals"] + 1),
-        _place(hybrid, HYBRIDIZATIONS),
+        _category(hybrid, HYBRIDIZATIONS),
         *flags,
     )
     return bytes(features)
 
 
 @cache
-def _bond_features(kind: Any, stereo: Any, conjugated: bool) -> bytes:
-    """Of both directions."""
-    return bytes((_place(kind, BOND_TYPES), _place(stereo, STEREO), conjugated)) * 2
+def _bond_features(bond_type: Any, stereo: Any, conjugated: bool) -> bytes:
+    """The features of both directed edges of a bond."""
+    return bytes((_category(bond_type, BOND_TYPES), _category(stereo, STEREO), conjugated)) * 2
 
 
-def _place(category: Any, names: tuple[str, ...]) -> int:
-    name = str(category)
+def _category(value: Any, names: tuple[str, ...]) -> int:
+    name = str(value)
     return names.index(name) if name in names else len(names) - 1

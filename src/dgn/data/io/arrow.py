@@ -1,4 +1,4 @@
-"""Columns of lists (Arrow) to arrays and back."""
+"""Arrow list columns from and to arrays."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ Array = NDArray[Any]
 
 
 def flat_lists(name: str, column: Any) -> tuple[Any, Array]:
-    """The values of a column of lists, one list behind the other (Arrow), and the length of each list."""
+    """The concatenated values of a list column (Arrow), and the length of each list."""
     import pyarrow
     import pyarrow.compute
     from pyarrow import types
 
     array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
     if not (types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type)):
-        raise ValueError(f"{name}: expected a column of lists, got {array.type}; give one list per graph")
+        raise ValueError(f"{name}: expected a list column, got {array.type}; give one list per graph")
     if array.null_count:
         row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
-        raise ValueError(f"{name}: expected a list in every row, got none in row {row}; remove the row, or give []")
+        raise ValueError(f"{name}: expected a list in every row, got null in row {row}; remove the row, or give []")
     length = pyarrow.compute.list_value_length(array)
     return array.flatten(), length.to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -37,55 +37,58 @@ def integers(name: str, values: Any) -> Array:
 
 
 def edge_pairs(name: str, column: Any) -> tuple[Array, Array]:
-    """A column of pairs of lists as ``edge_index`` [2, E] and the number of edges in each row."""
+    """``edge_index`` [2, E] from a column of pairs of lists, and the number of edges in each row."""
     outer, pairs = flat_lists(name, column)
-    ends, count = flat_lists(name, outer)
-    wrong = pairs != 2
-    if not wrong.any():
-        wrong = count[0::2] != count[1::2]
-    if wrong.any():
+    nodes, count = flat_lists(name, outer)
+    invalid = pairs != 2
+    if not invalid.any():
+        invalid = count[0::2] != count[1::2]
+    if invalid.any():
         raise ValueError(
             f"{name}: expected two lists of equal length, the sources and the targets, got others in row "
-            f"{int(np.flatnonzero(wrong)[0])}; store the transpose of a list of pairs"
+            f"{int(np.flatnonzero(invalid)[0])}; store the transpose of a list of pairs"
         )
     edges = count[0::2]
-    values = integers(name, ends)
+    values = integers(name, nodes)
     # Sources and targets alternate, graph by graph.
     source = np.arange(edges.sum()) + np.repeat(edges.cumsum() - edges, edges)
     return np.stack([values[source], values[source + np.repeat(edges, edges)]]), edges
 
 
 def numbers(column: Any) -> Array | None:
-    """A column of numbers as an array, or nothing if it holds anything else, or has gaps."""
+    """A numeric column as an array; None for other types and for columns with nulls."""
     from pyarrow import types
 
-    kind = column.type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)) or column.null_count:
+    dtype = column.type
+    if not (types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype)) or column.null_count:
         return None
     return np.asarray(column.to_numpy(zero_copy_only=False) if not hasattr(column, "chunks") else column.to_numpy())
 
 
 def list_values(name: str, column: Any) -> tuple[Array, Array] | None:
-    """The numbers in a column of lists, [rows, ...], and the length of each list; nothing for other columns.
+    """The concatenated numbers of a list column, [rows, ...], and the length of each list; None for other columns.
 
-    Lists within lists must be of equal length.
+    Nested lists must have equal lengths.
     """
     try:
         values, count = flat_lists(name, column)
         flat = numbers(values)
         if flat is not None:
             return flat, count
-        inner = list_values(name, values)
+        nested = list_values(name, values)
     except ValueError:
         return None
-    if inner is None or (inner[1] != inner[1][:1]).any():
+    if nested is None:
         return None
-    width = int(inner[1][0]) if len(inner[1]) else 0
-    return inner[0].reshape(len(inner[1]), width, *inner[0].shape[1:]), count
+    inner, lengths = nested
+    if (lengths != lengths[:1]).any():
+        return None
+    width = int(lengths[0]) if len(lengths) else 0
+    return inner.reshape(len(lengths), width, *inner.shape[1:]), count
 
 
 def list_column(values: Tensor, pointer: Tensor) -> Any:
-    """Rows of values as a column of lists: row ``r`` of the column holds those from ``pointer[r]``.
+    """A list column of the rows of ``values``: list r holds rows ``pointer[r]`` to ``pointer[r + 1]`` (exclusive).
 
     >>> list_column(torch.tensor([[1, 2], [3, 4], [5, 6]]), torch.tensor([0, 1, 3])).to_pylist()
     [[[1, 2]], [[3, 4], [5, 6]]]

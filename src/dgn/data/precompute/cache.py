@@ -1,5 +1,4 @@
-"""A cache of what was computed for chunks of graphs: found by what was asked, by what, and of which graphs; never
-trusted unchecked."""
+"""A cache of results for chunks of graphs, keyed by arguments, code version and graphs, and verified on every read."""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,25 +17,25 @@ LIBRARIES = ("numba", "numpy", "scipy", "torch")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What is kept: the format of its files, the packages whose code makes its numbers, and a number to raise when
-    results change for a reason that is not in these sources."""
+class CacheFormat:
+    """The format of cached files, the packages whose code computes them, and a revision to increase when results
+    change for a reason outside these packages."""
 
-    format: str
+    name: str
     sources: tuple[str, ...]
     revision: int = 1
 
 
 @cache
-def code_version(kind: Kind) -> str:
-    """A digest of all that decides the bits of a result besides its input: sources and libraries."""
-    found = hashlib.sha256(f"{kind.format} {kind.revision}".encode())
+def code_version(cache_format: CacheFormat) -> str:
+    """A digest of everything but the input that determines a result bitwise: sources and library versions."""
+    sha = hashlib.sha256(f"{cache_format.name} {cache_format.revision}".encode())
     package = Path(dgn.__file__).parent
-    for path in sorted(path for name in kind.sources for path in (package / name).rglob("*.py")):
-        found.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
+    for path in sorted(path for name in cache_format.sources for path in (package / name).rglob("*.py")):
+        sha.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
     for library in LIBRARIES:
-        found.update(f"{library} {_version(library)}".encode())
-    return found.hexdigest()
+        sha.update(f"{library} {_version(library)}".encode())
+    return sha.hexdigest()
 
 
 def _version(library: str) -> str:
@@ -48,34 +47,34 @@ def _version(library: str) -> str:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of results of one kind, one checksummed file for each chunk; any may be deleted at any time."""
+    """A folder with one checksummed file per chunk; any file may be deleted at any time."""
 
     folder: Path
-    kind: Kind
+    format: CacheFormat
 
-    def key(self, graphs: PackedGraphs, asked: Mapping[str, object], edge_weight: str | None = None) -> str:
-        """The name of a chunk's result: a digest of what was asked, the code and the content of the graphs.
+    def key(self, graphs: PackedGraphs, args: Mapping[str, object], edge_weight: str | None = None) -> str:
+        """The cache key of a chunk: a digest of the arguments, the code version and the graphs.
 
-        The content is the structure and, if named, the weights; names and the type of integers do not matter.
+        Of the graphs, edges and the weights called ``edge_weight`` count; names and integer dtypes do not.
         """
         content = {"node": graphs.node_pointer, "edge": graphs.edge_pointer, "index": graphs.edge_index.long()}
         if edge_weight is not None:
             content["weight"] = graphs.edges[edge_weight].double()
-        told = {**asked, "edge_weight": edge_weight is not None, "solver": code_version(self.kind)}
-        return digest(content, {name: repr(value) for name, value in told.items()})
+        settings = {**args, "edge_weight": edge_weight is not None, "solver": code_version(self.format)}
+        return digest(content, {name: repr(value) for name, value in settings.items()})
 
     def path(self, key: str) -> Path:
         return self.folder / f"{key}.safetensors"
 
     def read(self, key: str) -> dict[str, Tensor] | None:
-        """The result under a key; nothing if there is none, or if the file is damaged or belongs to another key."""
+        """The tensors under a key; None if there are none, or if the file is corrupt or holds another key."""
         if not self.path(key).exists():
             return None
         try:
-            tensors, about = read_tensors(self.path(key), self.kind.format)
+            tensors, metadata = read_tensors(self.path(key), self.format.name)
         except (ValueError, OSError):
-            return None  # damaged: computed again and written anew
-        return tensors if about.get("key") == key else None
+            return None  # corrupt: recomputed and overwritten
+        return tensors if metadata.get("key") == key else None
 
-    def write(self, key: str, found: Mapping[str, Tensor]) -> None:
-        write_tensors(self.path(key), found, {"format": self.kind.format, "key": key})
+    def write(self, key: str, tensors: Mapping[str, Tensor]) -> None:
+        write_tensors(self.path(key), tensors, {"format": self.format.name, "key": key})

@@ -1,4 +1,4 @@
-"""A dataset cut into chunks, and the directions of one chunk."""
+"""Chunks of a dataset, and the directions of one chunk."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ from dgn.kernels.numba.threads import for_chunks, single_threaded_torch
 from dgn.spectral.laplacians import Normalization
 from dgn.spectral.potentials import directions_of_many
 
-Made = TypeVar("Made")
-GRAPHS, NODES, MOST_NODES = 1000, 2**15, 2**17  # a chunk is done with so many graphs and nodes, or the most nodes
-UNSOLVABLE = (ArithmeticError, ValueError, TypeError, RuntimeError, MemoryError)  # what a solver may raise for a graph
+Result = TypeVar("Result")
+GRAPHS, NODES, MOST_NODES = 1000, 2**15, 2**17  # a chunk ends at GRAPHS graphs and NODES nodes, or at MOST_NODES
+UNSOLVABLE = (ArithmeticError, ValueError, TypeError, RuntimeError, MemoryError)  # raised by solvers
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of every graph: the arguments of :func:`dgn.directions` and the name of the weights, if any."""
+    """The arguments of :func:`dgn.directions` for every graph, with the weights by name."""
 
     k: int = 2
     normalization: Normalization = None
@@ -33,13 +33,13 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class ChunkDirections:
-    """Directions of some graphs: those of :class:`dgn.Directions`, and where each graph's components begin.
+    """Directions of a chunk of graphs: the tensors of :class:`dgn.Directions`, concatenated.
 
     Shapes:
         ``potential`` [N, k] and ``field`` [E, k] float32; ``component`` [N] int32, numbered within each graph;
-        ``components`` [G] int64, how many each graph has; ``eigenvalues`` and ``gap`` [C, k] float64; ``repeated``
-        and ``sign_is_canonical`` [C, k]. ``failures`` says why a graph could not be solved, by its number; it has
-        zeros, and one component without eigenvalues.
+        ``components`` [G] int64, the number of components of each graph; ``eigenvalues`` and ``gap`` [C, k] float64;
+        ``repeated`` and ``sign_is_canonical`` [C, k] bool. ``failures`` maps the index of a graph that could not be
+        solved to the error; such a graph has zeros, and one component with NaN eigenvalues.
     """
 
     potential: Tensor
@@ -53,30 +53,31 @@ class ChunkDirections:
     failures: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "failures"}
+        names = [field.name for field in dataclasses.fields(self) if field.name != "failures"]
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], failures: Mapping[int, str] | None = None) -> "ChunkDirections":
-        """From what :meth:`tensors` gives."""
+        """The inverse of :meth:`tensors`."""
         return cls(**tensors, failures=failures or {})
 
     @classmethod
-    def join(cls, parts: "Sequence[ChunkDirections]") -> "ChunkDirections":
-        """The directions of all graphs of several chunks, in their order."""
-        begin = np.cumsum([0, *(len(part.components) for part in parts[:-1])]).tolist()
+    def join(cls, chunks: "Sequence[ChunkDirections]") -> "ChunkDirections":
+        """The concatenation of several chunks, in order."""
+        offsets = np.cumsum([0, *(len(chunk.components) for chunk in chunks[:-1])]).tolist()
         failures = {
-            first + number: why
-            for first, part in zip(begin, parts, strict=True)
-            for number, why in part.failures.items()
+            offset + index: error
+            for offset, chunk in zip(offsets, chunks, strict=True)
+            for index, error in chunk.failures.items()
         }
-        named = [part.tensors() for part in parts]
-        return cls.of({name: torch.cat([part[name] for part in named]) for name in named[0]}, failures)
+        tensors = [chunk.tensors() for chunk in chunks]
+        return cls.of({name: torch.cat([chunk[name] for chunk in tensors]) for name in tensors[0]}, failures)
 
 
 def cut(node_pointer: Tensor) -> list[tuple[int, int]]:
-    """First and last graph (exclusive) of each chunk: a thousand graphs or more unless they are large.
+    """First and last graph (exclusive) of each chunk: at least a thousand graphs unless they are large.
 
-    Depends on the sizes of the graphs alone, so that chunks are the same for any number of workers.
+    Depends only on the sizes of the graphs, so that chunks are the same for any number of workers.
 
     >>> cut(torch.arange(0, 2501 * 40, 40))
     [(0, 1000), (1000, 2000), (2000, 2500)]
@@ -94,36 +95,36 @@ def cut(node_pointer: Tensor) -> list[tuple[int, int]]:
 
 
 def take(graphs: PackedGraphs, begin: int, end: int, edge_weight: str | None = None) -> PackedGraphs:
-    """The graphs from ``begin`` to ``end``, with nothing but their weights; shares memory."""
+    """The graphs from ``begin`` to ``end`` (exclusive) with their weights alone; shares memory."""
     node, edge = graphs.node_pointer[begin : end + 1], graphs.edge_pointer[begin : end + 1]
     edges = slice(int(edge[0]), int(edge[-1]))
     weights = {} if edge_weight is None else {edge_weight: graphs.edges[edge_weight][edges]}
     return PackedGraphs(node - node[0], edge - edge[0], graphs.edge_index[:, edges], edges=weights)
 
 
-def by_chunks(make: Callable[[PackedGraphs], Made], graphs: PackedGraphs) -> list[Made]:
-    """What ``make`` gives for each chunk of the bare graphs, in order; no graphs are one chunk.
+def map_chunks(function: Callable[[PackedGraphs], Result], graphs: PackedGraphs) -> list[Result]:
+    """``function`` of each chunk of the graphs without their features, in order; no graphs are one empty chunk.
 
-    Several threads share the chunks: what is needed beside the results does not grow with their number.
+    Threads share the chunks, so temporary memory does not grow with the size of the dataset.
     """
     chunks = cut(graphs.node_pointer) or [(0, 0)]
-    made: dict[int, Made] = {}
+    results: dict[int, Result] = {}
 
     def work(begin: int, end: int) -> None:
-        for number in range(begin, end):
-            made[number] = make(take(graphs, *chunks[number]))
+        for index in range(begin, end):
+            results[index] = function(take(graphs, *chunks[index]))
 
     with single_threaded_torch() if len(chunks) > 1 else nullcontext():
         for_chunks(work, len(chunks), 1)
-    return [made[number] for number in range(len(chunks))]
+    return [results[index] for index in range(len(chunks))]
 
 
 def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
-    """The directions of a chunk in one call; if that fails, by halves, down to the graphs that cannot be solved."""
+    """The directions of a chunk in one call; if that fails, by bisection down to the graphs that cannot be solved."""
     try:
         return _solve(graphs, request)
     except UNSOLVABLE as problem:
-        if not len(graphs):  # what was asked cannot be had of any
+        if not len(graphs):  # the request itself is wrong
             raise
         if len(graphs) == 1:
             return _failed(graphs, request.k, f"{type(problem).__name__}: {problem}")
@@ -135,35 +136,35 @@ def solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
 def _solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
     graph = graphs.graph
     weight = None if request.edge_weight is None else graphs.edges[request.edge_weight].double()
-    found = directions_of_many(graph, request.k, request.normalization, weight)
+    solved = directions_of_many(graph, request.k, request.normalization, weight)
     assert graph.batch is not None
     # Components are numbered by their first node, hence graph by graph.
-    first = torch.full((len(found.eigenvalues),), graph.num_nodes).scatter_reduce(
-        0, found.component, torch.arange(graph.num_nodes), "amin"
+    first = torch.full((len(solved.eigenvalues),), graph.num_nodes).scatter_reduce(
+        0, solved.component, torch.arange(graph.num_nodes), "amin"
     )
     count = torch.bincount(graph.batch[first], minlength=len(graphs))
     return ChunkDirections(
-        potential=found.potential.float(),
-        field=gradient(found.potential, graph).float(),
-        component=(found.component - (count.cumsum(0) - count)[graph.batch]).int(),
+        potential=solved.potential.float(),
+        field=gradient(solved.potential, graph).float(),
+        component=(solved.component - (count.cumsum(0) - count)[graph.batch]).int(),
         components=count,
-        eigenvalues=found.eigenvalues,
-        gap=found.gap,
-        repeated=found.repeated(),
-        sign_is_canonical=found.sign_is_canonical,
+        eigenvalues=solved.eigenvalues,
+        gap=solved.gap,
+        repeated=solved.repeated(),
+        sign_is_canonical=solved.sign_is_canonical,
     )
 
 
-def _failed(graph: PackedGraphs, k: int, why: str) -> ChunkDirections:
-    some = int(graph.num_nodes > 0)
+def _failed(graph: PackedGraphs, k: int, error: str) -> ChunkDirections:
+    components = int(graph.num_nodes > 0)
     return ChunkDirections(
         potential=torch.zeros(graph.num_nodes, k),
         field=torch.zeros(graph.num_edges, k),
         component=torch.zeros(graph.num_nodes, dtype=torch.int32),
-        components=torch.tensor([some]),
-        eigenvalues=torch.full((some, k), torch.nan, dtype=torch.float64),
-        gap=torch.full((some, k), torch.nan, dtype=torch.float64),
-        repeated=torch.zeros(some, k, dtype=torch.bool),
-        sign_is_canonical=torch.zeros(some, k, dtype=torch.bool),
-        failures={0: why},
+        components=torch.tensor([components]),
+        eigenvalues=torch.full((components, k), torch.nan, dtype=torch.float64),
+        gap=torch.full((components, k), torch.nan, dtype=torch.float64),
+        repeated=torch.zeros(components, k, dtype=torch.bool),
+        sign_is_canonical=torch.zeros(components, k, dtype=torch.bool),
+        failures={0: error},
     )

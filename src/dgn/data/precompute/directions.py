@@ -1,4 +1,4 @@
-"""Directions of every graph of a dataset: cut into chunks, solved side by side, cached."""
+"""Directions of every graph of a dataset, computed in parallel by chunks and cached."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from dgn.data.packed import PackedGraphs
-from dgn.data.precompute.cache import Cache, Kind
+from dgn.data.precompute.cache import Cache, CacheFormat
 from dgn.data.precompute.chunks import ChunkDirections, Request, cut, solve, take
 from dgn.data.precompute.local import Job, solve_locally, torch_threads
 from dgn.data.precompute.progress import progress_bar
@@ -21,15 +21,15 @@ from dgn.spectral.laplacians import Normalization, check_request
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
-KEPT = Kind("dgn directions 2", ("spectral", "graph", "fields", "kernels"))
+CACHE_FORMAT = CacheFormat("dgn directions 2", ("spectral", "graph", "fields", "kernels"))
 
 
 @dataclass(frozen=True)
 class Options:
-    """How the work is done; nothing here changes the result.
+    """Parallelism and caching; none of these options changes the result.
 
     ``cache`` is a folder for solved chunks; ``workers`` the number of threads (``"local"``, by default as many as
-    PyTorch uses) or of chunks in flight (``"ray"``); ``address`` that of a running Ray cluster.
+    PyTorch uses) or of chunks in flight (``"ray"``); ``address`` the address of a running Ray cluster.
     """
 
     cache: Path | None = None
@@ -54,20 +54,20 @@ def add_directions(
     address: str | None = None,
     progress: bool = False,
 ) -> PackedGraphs:
-    """Add the directions of every graph: :func:`dgn.directions` for a whole dataset.
+    """The graphs with the directions of each: :func:`dgn.directions` for a dataset.
 
     Adds ``nodes["potential"]`` [N, k] and ``edges["field"]`` [E, k], float32 and computed in float64;
-    ``nodes["component"]`` [N], the number of the connected component within its graph; ``nodes["repeated"]`` [N, k],
-    whether the eigenvalue of that direction occurs more than once in the node's component; ``nodes["gap"]`` [N, k]
-    float32, its relative gap to the next one there. ``edge_weight`` names the edge values that are weights of the
-    Laplacian; by default those called ``edge_weight``, if there are any.
+    ``nodes["component"]`` [N], the index of the connected component within its graph; ``nodes["repeated"]`` [N, k],
+    whether the eigenvalue of that direction is repeated in the node's component; ``nodes["gap"]`` [N, k] float32, its
+    relative gap to the next eigenvalue there. ``edge_weight`` names the edge tensor with the weights of the
+    Laplacian; the default is ``edges["edge_weight"]``, if present.
 
-    With a folder as ``cache``, every chunk of about a thousand graphs is kept there as soon as it is solved, under a
-    key that holds the arguments, the code of the solver and the graphs: a run that was killed goes on where it was.
-    ``engine="ray"`` solves the chunks on a Ray cluster, that at ``address`` or a local one.
+    With a folder as ``cache``, each chunk of about a thousand graphs is written there once it is solved, under a key
+    of the arguments, the solver's code and the graphs: a killed run resumes with the missing chunks.
+    ``engine="ray"`` solves the chunks on a Ray cluster, the one at ``address`` or a local one.
 
-    Laws: the same bytes for any number of workers, with either engine, from the cache or not. A graph that cannot be
-    solved gets zeros and is named in a warning; the others are not affected.
+    Laws: bitwise identical for any number of workers, with either engine, cached or not. A graph that cannot be
+    solved gets zeros and is named in a warning; the others are unaffected.
 
     >>> two = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2), (torch.tensor([[0, 1], [1, 2]]), 4)])
     >>> added = add_directions(two, k=1)
@@ -77,13 +77,13 @@ def add_directions(
     request = make_request(k, normalization, edge_weight, graphs.edges)
     options = Options(None if cache is None else Path(cache), workers, engine, address)
     with progress_bar("directions", len(graphs), show=progress) as advance:
-        found, summary = find_directions(graphs, request, options, advance)
+        directions, summary = find_directions(graphs, request, options, advance)
     warn_of_failures(summary)
-    return with_directions(graphs, found, request)
+    return with_directions(graphs, directions, request)
 
 
 def make_request(k: int, normalization: Normalization, edge_weight: str | None, edges: Collection[str]) -> Request:
-    """A checked request; weights called ``edge_weight`` are used wherever there are any."""
+    """A checked request; edge tensors called ``edge_weight`` are used by default."""
     check_request(k, normalization)
     if edge_weight is not None:
         check_option("edge_weight", edge_weight, tuple(edges))
@@ -95,50 +95,52 @@ def make_request(k: int, normalization: Normalization, edge_weight: str | None, 
 def find_directions(
     graphs: PackedGraphs, request: Request, options: Options, advance: Callable[[int], None] = lambda _: None
 ) -> tuple[ChunkDirections, Summary]:
-    """The directions of all graphs, and what was done for them; ``advance`` is told how many more graphs are done."""
-    began = time.perf_counter()
+    """The directions of all graphs and a summary; ``advance`` is called with the number of graphs of each chunk."""
+    start = time.perf_counter()
     workers = options.workers or torch.get_num_threads()
-    parts: dict[int, ChunkDirections] = {}
-    cached = 0
+    solved: dict[int, ChunkDirections] = {}
+    num_cached = 0
     with torch_threads(1):
         chunks = [partial(take, graphs, *bounds, request.edge_weight) for bounds in cut(graphs.node_pointer)]
-        for number, found, known in _chunks(chunks, request, options, workers):
-            parts[number] = found
-            cached += known
-            advance(len(found.components))
-        whole = ChunkDirections.join([parts[number] for number in range(len(chunks))] or [solve(graphs, request)])
-    return whole, summarize(whole, len(chunks), cached, time.perf_counter() - began)
+        for index, chunk, is_cached in _solve_chunks(chunks, request, options, workers):
+            solved[index] = chunk
+            num_cached += is_cached
+            advance(len(chunk.components))
+        directions = ChunkDirections.join([solved[index] for index in range(len(chunks))] or [solve(graphs, request)])
+    return directions, summarize(directions, len(chunks), num_cached, time.perf_counter() - start)
 
 
-def _chunks(
+def _solve_chunks(
     chunks: Sequence[Callable[[], PackedGraphs]], request: Request, options: Options, workers: int
 ) -> Iterator[tuple[int, ChunkDirections, bool]]:
-    """Number and directions of each chunk, and whether they were known: those first, the others as they are solved."""
-    store = None if options.cache is None else Cache(options.cache, KEPT)
+    """Yield index and directions of each chunk and whether they were cached: cached ones first, others once solved."""
+    cache = None if options.cache is None else Cache(options.cache, CACHE_FORMAT)
     keys: dict[int, str] = {}
     missing: list[Job] = []
-    for number, chunk in enumerate(chunks):
-        known = None
-        if store is not None:
-            keys[number] = chunk_key(store, chunk(), request)
-            known = store.read(keys[number])
-        if known is None:
-            missing.append((number, chunk))
+    for index, chunk in enumerate(chunks):
+        tensors = None
+        if cache is not None:
+            keys[index] = chunk_key(cache, chunk(), request)
+            tensors = cache.read(keys[index])
+        if tensors is None:
+            missing.append((index, chunk))
         else:
-            yield number, ChunkDirections.of(known), True
-    for number, found in _solve(missing, request, options, workers):
-        if store is not None and not found.failures:  # what failed is tried again next time
-            store.write(keys[number], found.tensors())
-        yield number, found, False
+            yield index, ChunkDirections.of(tensors), True
+    for index, directions in _run_engine(missing, request, options, workers):
+        if cache is not None and not directions.failures:  # failed graphs are retried next time
+            cache.write(keys[index], directions.tensors())
+        yield index, directions, False
 
 
-def chunk_key(store: Cache, graphs: PackedGraphs, request: Request) -> str:
-    """The name of a chunk's directions in the cache; that of the weights does not matter, they do."""
-    asked = {name: value for name, value in asdict(request).items() if name != "edge_weight"}
-    return store.key(graphs, asked, request.edge_weight)
+def chunk_key(cache: Cache, graphs: PackedGraphs, request: Request) -> str:
+    """The cache key of a chunk's directions; it depends on the weights, not on their name."""
+    args = {name: value for name, value in asdict(request).items() if name != "edge_weight"}
+    return cache.key(graphs, args, request.edge_weight)
 
 
-def _solve(jobs: list[Job], request: Request, options: Options, workers: int) -> Iterator[tuple[int, ChunkDirections]]:
+def _run_engine(
+    jobs: list[Job], request: Request, options: Options, workers: int
+) -> Iterator[tuple[int, ChunkDirections]]:
     if not jobs:
         return iter(())
     if options.engine == "ray":
@@ -149,25 +151,26 @@ def _solve(jobs: list[Job], request: Request, options: Options, workers: int) ->
 
 
 def check_weights(request: Request, graphs: PackedGraphs) -> None:
-    """The weights that were asked for are there."""
+    """Refuse a chunk without the requested edge weights."""
     if request.edge_weight is not None and request.edge_weight not in graphs.edges:
         raise ValueError(
-            f"edge_weight: expected one number per edge in {request.edge_weight!r}, got another count, or no numbers; "
-            "clean the values, or rename them if they are not weights"
+            f"edge_weight: expected one number per edge in {request.edge_weight!r}, got another count or another type; "
+            "clean the column, or rename it if it does not hold weights"
         )
 
 
-def with_directions(graphs: PackedGraphs, found: ChunkDirections, request: Request) -> PackedGraphs:
-    """The graphs with the values that :func:`add_directions` adds."""
+def with_directions(graphs: PackedGraphs, directions: ChunkDirections, request: Request) -> PackedGraphs:
+    """The graphs with the tensors that :func:`add_directions` adds."""
     with torch_threads(1):
-        first = found.components.cumsum(0) - found.components
-        number = first.repeat_interleave(graphs.node_pointer.diff()) + found.component
-        small = not len(found.component) or int(found.component.max()) < 2**15
+        component = directions.component
+        first = directions.components.cumsum(0) - directions.components
+        index = first.repeat_interleave(graphs.node_pointer.diff()) + component
+        fits_int16 = not len(component) or int(component.max()) < 2**15
         nodes = {
-            "potential": found.potential,
-            "component": found.component.short() if small else found.component,
-            "repeated": found.repeated[number],
-            "gap": found.gap[number].float(),
+            "potential": directions.potential,
+            "component": component.short() if fits_int16 else component,
+            "repeated": directions.repeated[index],
+            "gap": directions.gap[index].float(),
         }
-        added = graphs.with_values(nodes=nodes, edges={"field": found.field})
-    return replace(added, info={**graphs.info, "directions": json.dumps(asdict(request))})
+        result = graphs.with_values(nodes=nodes, edges={"field": directions.field})
+    return replace(result, info={**graphs.info, "directions": json.dumps(asdict(request))})

@@ -1,4 +1,4 @@
-"""Structural numbers of all graphs of a benchmark."""
+"""Structural encodings of all graphs of a benchmark: random-walk return probabilities and ring counts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,126 +9,130 @@ from torch import Tensor
 
 from dgn.data.benchmark import Benchmark
 from dgn.data.packed import PackedGraphs
-from dgn.data.precompute.cache import Cache, Kind
-from dgn.data.precompute.chunks import by_chunks
+from dgn.data.precompute.cache import Cache, CacheFormat
+from dgn.data.precompute.chunks import map_chunks
 from dgn.encodings import EdgeTypes, Structure, return_probabilities, ring_counts
 from dgn.graph import Graph
 from dgn.graph.columns import as_columns
 
-KEPT = Kind("dgn structure 1", ("encodings", "graph", "kernels"))
+CACHE_FORMAT = CacheFormat("dgn structure 1", ("encodings", "graph", "kernels"))
 
 
-def with_structure(
+def with_encodings(
     benchmark: Benchmark,
-    random_walk: int = 0,
-    rings: Sequence[int] = (),
+    rwse_steps: int = 0,
+    ring_sizes: Sequence[int] = (),
     cache: Path | None = None,
 ) -> Benchmark:
-    """The benchmark with return probabilities of ``random_walk`` steps and counts of ``rings``.
+    """The benchmark with return probabilities of ``rwse_steps`` steps and counts of rings of ``ring_sizes``.
 
-    Nodes get all of them side by side as ``nodes["structure"]``. With rings, edges with categories or without features
-    become kinds: ``edges["edge_attr"]`` [E] is then the number of a combination of categories and counts, the 64 most
-    frequent ones of the training graphs, and any other edge is of the nearest kind (:class:`dgn.encodings.EdgeTypes`).
-    Edges whose features are numbers get the counts as more columns. ``benchmark.structure`` says what was found. In a
-    folder ``cache`` the numbers are kept and found again.
+    Nodes get both, concatenated, as ``nodes["structure"]``. With rings, categorical or absent edge features are
+    replaced by edge types: ``edges["edge_attr"]`` [E] is then the index of a combination of categories and counts,
+    one of the 64 most frequent combinations in the training graphs or the nearest of them
+    (:class:`dgn.encodings.EdgeTypes`). Continuous edge features get the counts as further columns.
+    ``benchmark.structure`` holds the scaling and the edge types. Encodings are cached in the folder ``cache``.
 
     >>> from dgn.data.benchmark import load_benchmark
-    >>> digits = with_structure(load_benchmark("digits"), random_walk=2, rings=(3,))
+    >>> digits = with_encodings(load_benchmark("digits"), rwse_steps=2, ring_sizes=(3,))
     >>> digits.graphs.nodes["structure"].shape, digits.structure.edge_types.attributes.tolist()
     (torch.Size([115008, 3]), [[0]])
     """
-    if not random_walk and not rings:
+    if not rwse_steps and not ring_sizes:
         return benchmark
     if benchmark.structure is not None:
         raise ValueError(
-            f"{benchmark.name}: expected graphs without structural numbers, got some with "
-            f"{benchmark.structure.random_walk} steps and rings {list(benchmark.structure.rings)}; load them anew"
+            f"{benchmark.name}: expected graphs without structural encodings, got random walks of "
+            f"{benchmark.structure.random_walk} steps and rings {list(benchmark.structure.rings)}; load them again"
         )
-    graphs, kinds, training = benchmark.graphs, None, benchmark.graphs.graphs["split"] == 0  # others decide nothing
-    structure, counts = structural_numbers(graphs, random_walk, rings, cache)
+    graphs, edge_types = benchmark.graphs, None
+    training = graphs.graphs["split"] == 0  # scaling and edge types are fitted on the training graphs alone
+    encodings, counts = structural_encodings(graphs, rwse_steps, ring_sizes, cache)
     if counts is not None:
-        graphs, kinds = _with_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
-    seen = structure[training.repeat_interleave(graphs.node_pointer.diff())]
-    found = Structure.find(seen, random_walk, rings, kinds)
-    return replace(benchmark, graphs=graphs.with_values(nodes={"structure": structure}), structure=found)
+        graphs, edge_types = _encode_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
+    training_nodes = encodings[training.repeat_interleave(graphs.node_pointer.diff())]
+    structure = Structure.find(training_nodes, rwse_steps, ring_sizes, edge_types)
+    return replace(benchmark, graphs=graphs.with_values(nodes={"structure": encodings}), structure=structure)
 
 
-def add_structure(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
-    """Other graphs with the structural numbers that those of a benchmark have, and edges of its nearest kinds.
+def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
+    """New graphs with the structural encodings of a benchmark, and the nearest of its edge types.
 
-    Laws: what a graph gets does not depend on those beside it, and is what :func:`with_structure` gave it in training.
+    Laws: the encodings of a graph do not depend on the other graphs, and equal those of :func:`with_encodings` in
+    training.
 
     >>> from dgn.data.benchmark import load_benchmark
     >>> digits = load_benchmark("digits")
-    >>> known, few = with_structure(digits, random_walk=2), digits.graphs.select(torch.arange(3))
-    >>> torch.equal(add_structure(few, known.structure).nodes["structure"], known.graphs.nodes["structure"][:192])
+    >>> encoded, three = with_encodings(digits, rwse_steps=2), digits.graphs.select(torch.arange(3))
+    >>> again = add_encodings(three, encoded.structure)
+    >>> torch.equal(again.nodes["structure"], encoded.graphs.nodes["structure"][:192])
     True
     """
-    values, counts = structural_numbers(graphs, structure.random_walk, structure.rings)
-    graphs, given = graphs.with_values(nodes={"structure": values}), graphs.edges.get("edge_attr")
+    encodings, counts = structural_encodings(graphs, structure.random_walk, structure.rings)
+    graphs = graphs.with_values(nodes={"structure": encodings})
     if counts is None:
         return graphs
     if structure.edge_types is not None:
-        return graphs.with_values(edges={"edge_attr": structure.edge_types.assign(edge_attributes(given, counts))})
-    return with_edge_numbers(graphs, counts)
+        attributes = edge_attributes(graphs.edges.get("edge_attr"), counts)
+        return graphs.with_values(edges={"edge_attr": structure.edge_types.assign(attributes)})
+    return append_edge_features(graphs, counts)
 
 
-def structural_numbers(
+def structural_encodings(
     graphs: PackedGraphs,
-    random_walk: int,
-    rings: Sequence[int],
+    rwse_steps: int,
+    ring_sizes: Sequence[int],
     cache: Path | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The numbers of nodes side by side, [N, random_walk + S], and the rings through edges, [E, S], if S is not 0.
+    """Encodings of nodes, [N, rwse_steps + S], and ring counts of edges, [E, S], or None without rings.
 
-    One function for training and prediction, so that both give a graph the same numbers.
+    Training and inference share this function, so that a graph has the same encodings in both.
     """
-    store = None if cache is None else Cache(cache, KEPT)
-    found = by_chunks(lambda some: _kept(some, random_walk, rings, store), graphs)
-    edges = [counts for _, counts in found if counts is not None]
-    return torch.cat([nodes for nodes, _ in found]), torch.cat(edges) if rings else None
+    store = None if cache is None else Cache(cache, CACHE_FORMAT)
+    chunks = map_chunks(lambda chunk: _encode_cached(chunk, rwse_steps, ring_sizes, store), graphs)
+    edges = [counts for _, counts in chunks if counts is not None]
+    return torch.cat([nodes for nodes, _ in chunks]), torch.cat(edges) if ring_sizes else None
 
 
-def _kept(
-    graphs: PackedGraphs, random_walk: int, rings: Sequence[int], store: Cache | None
+def _encode_cached(
+    graphs: PackedGraphs, rwse_steps: int, ring_sizes: Sequence[int], cache: Cache | None
 ) -> tuple[Tensor, Tensor | None]:
-    """The numbers of a chunk from the cache, else computed and kept there."""
-    if store is None:
-        return _numbers_of(graphs.graph, random_walk, rings)
-    key = store.key(graphs, {"random_walk": random_walk, "rings": tuple(rings)})
-    known = store.read(key)
-    if known is not None:
-        return known["nodes"], known.get("edges")
-    nodes, edges = _numbers_of(graphs.graph, random_walk, rings)
-    store.write(key, {"nodes": nodes} | ({} if edges is None else {"edges": edges}))
+    """The encodings of a chunk from the cache, or computed and written to it."""
+    if cache is None:
+        return _encode(graphs.graph, rwse_steps, ring_sizes)
+    key = cache.key(graphs, {"random_walk": rwse_steps, "rings": tuple(ring_sizes)})
+    tensors = cache.read(key)
+    if tensors is not None:
+        return tensors["nodes"], tensors.get("edges")
+    nodes, edges = _encode(graphs.graph, rwse_steps, ring_sizes)
+    cache.write(key, {"nodes": nodes} | ({} if edges is None else {"edges": edges}))
     return nodes, edges
 
 
-def _numbers_of(graph: Graph, random_walk: int, rings: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-    counts = ring_counts(graph, rings) if rings else None
-    values = [return_probabilities(graph, random_walk)] if random_walk else []
-    values += [] if counts is None else [counts.nodes.float()]
-    return torch.cat(values, dim=1), None if counts is None else counts.edges
+def _encode(graph: Graph, rwse_steps: int, ring_sizes: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    counts = ring_counts(graph, ring_sizes) if ring_sizes else None
+    columns = [return_probabilities(graph, rwse_steps)] if rwse_steps else []
+    columns += [] if counts is None else [counts.nodes.float()]
+    return torch.cat(columns, dim=1), None if counts is None else counts.edges
 
 
-def edge_attributes(given: Tensor | None, counts: Tensor) -> Tensor:
-    """Categories of edges, if they have some, and behind them their rings: whole numbers, [E, C + S]."""
-    columns = [] if given is None else [as_columns(given)]
+def edge_attributes(categories: Tensor | None, counts: Tensor) -> Tensor:
+    """Edge categories, if there are any, followed by ring counts, [E, C + S] int64."""
+    columns = [] if categories is None else [as_columns(categories)]
     return torch.cat([*columns, counts], dim=1).long()
 
 
-def _with_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, EdgeTypes | None]:
-    """The graphs with edges of few kinds, or with counts behind their numbers."""
-    graphs, given = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
-    if given is not None and benchmark.edge_sizes is None:
-        return with_edge_numbers(graphs, counts), None
-    attributes = edge_attributes(given, counts)
-    kinds = EdgeTypes.find(attributes[training], benchmark.edge_sizes or ())
-    return graphs.with_values(edges={"edge_attr": kinds.assign(attributes)}), kinds
+def _encode_edges(benchmark: Benchmark, counts: Tensor, training: Tensor) -> tuple[PackedGraphs, EdgeTypes | None]:
+    """The graphs with edge types, or with counts as further columns of continuous edge features."""
+    graphs, edge_attr = benchmark.graphs, benchmark.graphs.edges.get("edge_attr")
+    if edge_attr is not None and benchmark.edge_categories is None:
+        return append_edge_features(graphs, counts), None
+    attributes = edge_attributes(edge_attr, counts)
+    edge_types = EdgeTypes.find(attributes[training], benchmark.edge_categories or ())
+    return graphs.with_values(edges={"edge_attr": edge_types.assign(attributes)}), edge_types
 
 
-def with_edge_numbers(graphs: PackedGraphs, numbers: Tensor) -> PackedGraphs:
-    """Graphs with ``numbers`` [E, S] of edges behind those that they have."""
-    given = graphs.edges.get("edge_attr")
-    before = [] if given is None else [as_columns(given).float()]
-    return graphs.with_values(edges={"edge_attr": torch.cat([*before, numbers.float()], dim=1)})
+def append_edge_features(graphs: PackedGraphs, features: Tensor) -> PackedGraphs:
+    """The graphs with ``features`` [E, S] as further columns of ``edges["edge_attr"]``."""
+    edge_attr = graphs.edges.get("edge_attr")
+    columns = [] if edge_attr is None else [as_columns(edge_attr).float()]
+    return graphs.with_values(edges={"edge_attr": torch.cat([*columns, features.float()], dim=1)})

@@ -1,4 +1,4 @@
-"""Chunks solved by threads of this process."""
+"""Directions of chunks, computed by threads of this process."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -10,25 +10,25 @@ import torch
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.chunks import ChunkDirections, Request, solve
 
-LARGE = 2**12  # nodes of a graph from which its solver has use for several threads
-Job = tuple[int, Callable[[], PackedGraphs]]  # the chunk's number, and its graphs when they are needed
+LARGE = 2**12  # nodes from which the solver of one graph benefits from several threads
+Job = tuple[int, Callable[[], PackedGraphs]]  # the index of the chunk, and a function that returns its graphs
 
 
 def solve_locally(jobs: list[Job], request: Request, workers: int) -> Iterator[tuple[int, ChunkDirections]]:
-    """Yield the number and the directions of each chunk as it is done.
+    """Yield the index and the directions of each chunk in order of completion.
 
-    Each worker is one thread that solves one chunk at a time. Where there are more workers than chunks, and graphs
-    large enough, the solver gets the other threads.
+    Each worker is one thread that solves one chunk at a time. With more workers than chunks and large graphs, the
+    solver itself uses the remaining threads.
     """
-    waiting = iter(jobs)
-    spare = workers // max(len(jobs), 1)
-    large = spare > 1 and any(bool((graphs().node_pointer.diff() >= LARGE).any()) for _, graphs in jobs)
-    with torch_threads(spare if large else 1), ThreadPoolExecutor(workers) as pool:
+    queue = iter(jobs)
+    threads_per_job = workers // max(len(jobs), 1)
+    large = threads_per_job > 1 and any(bool((graphs().node_pointer.diff() >= LARGE).any()) for _, graphs in jobs)
+    with torch_threads(threads_per_job if large else 1), ThreadPoolExecutor(workers) as pool:
         running: dict[Future[ChunkDirections], int] = {}
         try:
             while True:
-                for number, graphs in islice(waiting, 2 * workers - len(running)):
-                    running[pool.submit(_solve, graphs, request)] = number
+                for index, graphs in islice(queue, 2 * workers - len(running)):
+                    running[pool.submit(_solve, graphs, request)] = index
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
@@ -43,10 +43,10 @@ def _solve(graphs: Callable[[], PackedGraphs], request: Request) -> ChunkDirecti
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Another number of PyTorch threads for a while.
+    """Set the number of PyTorch threads within a block.
 
-    One, as a rule: on arrays of the size of a chunk a team of threads gains nothing, waits for its members where
-    cores are shared (40 times slower was seen), and disturbs the other workers.
+    Usually one: on arrays of the size of a chunk, intra-op threads gain nothing, are up to 40 times slower on shared
+    cores, and compete with the other workers.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)

@@ -7,8 +7,10 @@ from dgn.graph.checks import check_package
 
 
 @contextmanager
-def progress_bar(what: str, total: int, unit: str = "graphs", show: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the error stream; the function given tells it how many more are done."""
+def progress_bar(
+    description: str, total: int, unit: str = "graphs", show: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr; the yielded function advances it by a count."""
     if not show:
         yield lambda _: None
         return
@@ -24,7 +26,7 @@ def progress_bar(what: str, total: int, unit: str = "graphs", show: bool = True)
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total, rate="")
+        task = bar.add_task(description, total=total, rate="")
 
         def advance(count: int) -> None:
             bar.advance(task, count)

@@ -1,4 +1,4 @@
-"""What a run over a dataset did."""
+"""Counts and failures of a precomputation over a dataset."""
 
 import warnings
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from dgn.data.precompute.chunks import ChunkDirections
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts of a run, and why graphs failed, by their number.
+    """Counts of a run, and the errors of failed graphs by index.
 
-    ``repeated`` are the components whose first eigenvalue occurs more than once, ``undecided`` the vectors whose sign
-    the graph does not decide, ``cached`` the chunks that were solved before.
+    ``repeated`` counts the components whose first eigenvalue is repeated, ``undecided`` the eigenvectors without a
+    canonical sign, ``cached`` the chunks read from the cache.
     """
 
     graphs: int = 0
@@ -25,37 +25,37 @@ class Summary:
     failures: Mapping[int, str] = field(default_factory=dict)
 
     def __add__(self, other: "Summary") -> "Summary":
-        """Both, the graphs of the other behind those of this one."""
+        """The summary of both runs; the graphs of ``other`` follow those of this one."""
         names = ("graphs", "components", "repeated", "undecided", "chunks", "cached", "seconds")
-        later = {self.graphs + number: why for number, why in other.failures.items()}
+        failures = {self.graphs + index: error for index, error in other.failures.items()}
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return Summary(**sums, failures={**self.failures, **later})
+        return Summary(**sums, failures={**self.failures, **failures})
 
 
-def summarize(found: ChunkDirections, chunks: int, cached: int, seconds: float) -> Summary:
-    """Count what was found."""
-    exists = found.eigenvalues.isfinite()
+def summarize(directions: ChunkDirections, chunks: int, cached: int, seconds: float) -> Summary:
+    """The summary of a run that computed ``directions``."""
+    exists = directions.eigenvalues.isfinite()
     return Summary(
-        graphs=len(found.components),
-        components=len(found.eigenvalues),
-        repeated=int(found.repeated[:, 0].sum()),
-        undecided=int((exists & ~found.sign_is_canonical).sum()),
+        graphs=len(directions.components),
+        components=len(directions.eigenvalues),
+        repeated=int(directions.repeated[:, 0].sum()),
+        undecided=int((exists & ~directions.sign_is_canonical).sum()),
         chunks=chunks,
         cached=cached,
         seconds=seconds,
-        failures=found.failures,
+        failures=directions.failures,
     )
 
 
 def warn_of_failures(summary: Summary) -> None:
-    """One warning that names the graphs that could not be solved; where that is all of them, an error."""
+    """Warn once about the graphs that could not be solved; raise an error if none could."""
     if summary.failures:
-        few = [f"graph {number}: {why}" for number, why in list(summary.failures.items())[:5]]
+        first = [f"graph {index}: {error}" for index, error in list(summary.failures.items())[:5]]
         more = f"; and {len(summary.failures) - 5} more" if len(summary.failures) > 5 else ""
         if len(summary.failures) == summary.graphs:
-            raise ValueError(f"directions: expected graphs that can be solved, got none; {'; '.join(few)}{more}")
+            raise ValueError(f"directions: expected graphs that can be solved, got none; {'; '.join(first)}{more}")
         warnings.warn(
             f"directions: {len(summary.failures)} of {summary.graphs} graphs could not be solved and have zeros: "
-            f"{'; '.join(few)}{more}",
+            f"{'; '.join(first)}{more}",
             stacklevel=3,
         )

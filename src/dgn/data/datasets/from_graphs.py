@@ -1,0 +1,146 @@
+"""A benchmark from arbitrary graphs: categories, widths and targets are inferred from their tensors."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dgn.data.benchmark import Benchmark
+from dgn.data.datasets.paths import read_source
+from dgn.data.packed import PackedGraphs
+from dgn.data.splits import SHARES
+from dgn.graph.checks import check_option
+
+METRICS = {  # by default
+    "regression": "mae",
+    "classification": "accuracy",
+    "node-classification": "balanced-accuracy",
+    "multi-label": "roc-auc",
+}
+
+
+def benchmark_from_graphs(
+    graphs: PackedGraphs | Iterable[Any], objective: str, metric: str | None = None, seed: int = 0
+) -> Benchmark:
+    """A benchmark from packed graphs or PyG ``Data`` with features ``x`` (and ``edge_attr``) and targets ``y``.
+
+    ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN and negative classes
+    are missing targets. Integers in ``x`` and ``edge_attr`` are categories, floats are continuous features. Without
+    ``split`` (0 training, 1 validation, 2 test, per graph), a random split of 80, 10 and 10 percent is drawn with
+    ``seed``. ``benchmark.graphs.save("mine.safetensors")`` stores the objective and the metric too. If the graphs
+    have a ``field``, the network uses it; otherwise eigenvectors are computed where needed.
+
+    >>> from torch_geometric.data import Data
+    >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+    >>> graphs = [Data(x=torch.rand(2, 3), edge_index=edge_index, y=float(i)) for i in range(10)]
+    >>> mine = benchmark_from_graphs(graphs, "regression")
+    >>> mine.metric, mine.num_targets, mine.graphs.graphs["split"].bincount().tolist()
+    ('mae', 1, [8, 1, 1])
+    """
+    check_option("objective", objective, tuple(METRICS))
+    packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
+    level = "nodes" if objective.startswith("node") else "graphs"
+    for name, table in (("x", "nodes"), ("y", level)):
+        if name not in getattr(packed, table):
+            raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
+    packed = as_2d_features(_with_split(packed, seed))
+    y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
+    metric = metric or METRICS[objective]
+    return Benchmark(
+        "own",
+        replace(packed, info={**packed.info, "objective": objective, "metric": metric}),
+        objective,
+        metric,
+        num_targets=_num_targets(y, objective),
+        node_categories=_categories("x", packed.nodes["x"]),
+        edge_categories=None if edge_attr is None else _categories("edge_attr", edge_attr),
+        coordinates="field" in packed.edges,
+    )
+
+
+def load_packed_benchmark(path: str | Path | None) -> Benchmark:
+    """The benchmark of :func:`benchmark_from_graphs` from the file that ``graphs.save`` wrote."""
+    if path is None:
+        raise ValueError("data.path: expected the file of your graphs, got none; give --data mine.safetensors")
+    if Path(path).exists() and (Path(path).is_dir() or Path(path).suffix not in (".safetensors", ".npz")):
+        kind = "a folder" if Path(path).is_dir() else f"{Path(path).suffix or 'no suffix'}"
+        raise ValueError(
+            f"{path}: expected a file of packed graphs, .safetensors or .npz, got {kind}; "
+            "dgn.data.benchmark_from_graphs(graphs, objective).graphs.save writes one"
+        )
+    graphs = read_source(Path(path))
+    if "objective" not in graphs.info:
+        raise ValueError(
+            f"{path}: expected a file with an objective, got one without; save the graphs of "
+            "dgn.data.benchmark_from_graphs(graphs, objective)"
+        )
+    return benchmark_from_graphs(graphs, graphs.info["objective"], graphs.info["metric"])
+
+
+def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
+    if "split" not in graphs.graphs:
+        order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(seed))
+        held_out = [max(1, round(share * len(graphs))) for share in SHARES[1:]]
+        split = torch.zeros(len(graphs), dtype=torch.uint8)
+        split[order[: held_out[0]]] = 1
+        split[order[held_out[0] : sum(held_out)]] = 2
+        graphs = graphs.with_values(graphs={"split": split})
+    labels = sorted(set(graphs.graphs["split"].flatten().tolist()))
+    if labels != [0, 1, 2]:
+        raise ValueError(
+            f"split: expected graphs for training (0), validation (1) and test (2), got {labels} for {len(graphs)} "
+            "graphs; give more graphs, or a split"
+        )
+    return graphs
+
+
+def as_2d_features(graphs: PackedGraphs) -> PackedGraphs:
+    """The graphs with continuous features and fields in two dimensions; NaN and infinity are refused."""
+    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
+    for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
+        values = getattr(graphs, level).get(name)
+        if values is not None and values.is_floating_point():
+            if not bool(values.isfinite().all()):
+                raise ValueError(
+                    f"{name}: expected finite numbers, got NaN or infinity; impute them, or drop the graphs"
+                )
+            tables[level][name] = values[:, None] if values.dim() == 1 else values
+    return graphs.with_values(**tables)
+
+
+def _categories(name: str, values: Tensor) -> tuple[int, ...] | None:
+    """The number of categories of each integer column; None for floats."""
+    if values.is_floating_point():
+        return None
+    columns = values.reshape(len(values), -1).long()
+    if len(columns) and int(columns.min()) < 0:
+        raise ValueError(
+            f"{name}: expected categories from 0, got {int(columns.min())}; give continuous features as float, or "
+            "count from 0"
+        )
+    return tuple(int(column.max()) + 1 if len(column) else 1 for column in columns.T)
+
+
+def _num_targets(y: Tensor, objective: str) -> int:
+    """The number of outputs of a network; targets that do not fit the objective are refused."""
+    if objective == "regression":
+        return y.reshape(len(y), -1).size(1)
+    labels = y[~y.isnan()] if y.is_floating_point() else y.long()
+    if not torch.equal(labels, labels.round()):
+        raise ValueError(
+            f"y: expected integer labels for {objective}, got {float(labels[labels != labels.round()][0]):g}; for "
+            "continuous targets choose the objective regression"
+        )
+    if objective == "multi-label":
+        if len(labels) and int(labels.max()) > 1:
+            raise ValueError(f"y: expected 0, 1 or NaN for multi-label, got {int(labels.max())}; choose classification")
+        return y.reshape(len(y), -1).size(1)
+    if y.numel() != len(y):
+        raise ValueError(
+            f"y: expected one class index per row for {objective}, got shape {list(y.shape)}; give y.argmax(dim=1) "
+            "of one-hot labels, or choose multi-label"
+        )
+    return max(1, int(labels.max()) + 1) if len(labels) else 1
