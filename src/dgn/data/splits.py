@@ -17,7 +17,7 @@ def scaffold_split(scaffolds: Sequence[str], shares: Sequence[float] = SHARES) -
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
     """
     groups = sorted(group(scaffolds).values(), key=lambda rows: (-len(rows), rows[0]))
-    return fill(groups, len(scaffolds), shares)
+    return assign_groups(groups, len(scaffolds), shares)
 
 
 def scaffold(smiles: str) -> str:
@@ -48,12 +48,12 @@ def group(keys: Iterable[str]) -> dict[str, list[int]]:
     return found
 
 
-def fill(groups: Sequence[Sequence[int]], total: int, shares: Sequence[float]) -> Tensor:
+def assign_groups(groups: Sequence[Sequence[int]], total: int, shares: Sequence[float]) -> Tensor:
     """The part of every row, [R] of 0 (training), 1 (validation) and 2 (test), groups in the order given.
 
     A group goes into training while that holds at most its share of ``total``, then into validation, then test.
 
-    >>> fill([[1, 2], [0]], 3, (0.7, 0.3, 0.0)).tolist()
+    >>> assign_groups([[1, 2], [0]], 3, (0.7, 0.3, 0.0)).tolist()
     [1, 0, 0]
     """
     limits, counts = (shares[0] * total, (shares[0] + shares[1]) * total), [0, 0, 0]
