@@ -68,7 +68,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
 def test_every_trial_runs_once_and_some_in_parallel(tmp_path: Path, work: Work) -> None:
     search = make(tmp_path, ["0", "0.1", "0.2"])
-    search_runner.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert sorted(work.folders) == ["trial-0", "trial-2", "trial-4"]  # three towers do not divide eight channels
     assert work.together >= 2
     assert [trial.number for trial in search.ended()] == [0, 2, 4]
@@ -81,7 +81,7 @@ def test_interrupted_trials_come_first(tmp_path: Path, work: Work) -> None:
     second = killed.next(6, [first.number])
     assert second is not None
     search = make(tmp_path, ["0", "0.1", "0.2"])
-    search_runner.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert sorted(work.folders) == ["trial-0", "trial-2", "trial-4"]
     assert len(search.study.trials) == 6
 
@@ -90,7 +90,7 @@ def test_parallel_trials_with_equal_values_are_trained_once(tmp_path: Path, work
     search = make(tmp_path, ["0", "0.1"])
     for _ in range(3):
         search.study.enqueue_trial({"network.dropout": "0.1", "network.towers": "1"})
-    search_runner.run_at_once(Console(quiet=True), search, 3, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 3, "cpu", 2)
     assert work.folders == ["trial-0"]
     assert [trial.value for trial in search.study.trials] == [0.9, 0.9, 0.9]
 
@@ -103,7 +103,7 @@ def test_a_worker_that_dies_affects_only_its_trial(tmp_path: Path, work: Work, m
 
     monkeypatch.setattr(search_runner, "_run_in_worker", lose)
     search = make(tmp_path, ["0", "0.1", "0.2"])
-    search_runner.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert [trial.number for trial in search.ended()] == [2, 4]
     assert search.next(6) is None
 
@@ -115,7 +115,7 @@ def test_missing_data_end_the_workers(tmp_path: Path, work: Work, monkeypatch: p
     monkeypatch.setattr(search_runner, "_run_in_worker", fail)
     search = make(tmp_path, ["0", "0.1"])
     with pytest.raises(FileNotFoundError, match="expected a file"):
-        search_runner.run_at_once(Console(quiet=True), search, 4, "cpu", 2)
+        search_runner.run_in_parallel(Console(quiet=True), search, 4, "cpu", 2)
     assert not work.folders
     assert search.next(4) is not None  # to resume with
 
@@ -140,14 +140,14 @@ def test_graphs_are_loaded_before_workers_need_them(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(search_runner, "_run_in_worker", train)
     space = read_space({"settings": {"training.weight_decay": ["0", "1e-3"], "data.rwse_steps": ["0", "4", "5"]}})
     search = Search(tmp_path, load_experiment("digits/mean"), space, [41])
-    search_runner.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert loaded == [0, 4]  # once, though trials alternate
     assert sorted(trained) == [0, 0, 4, 4]
-    search_runner.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert loaded == [0, 4]  # none when no trial is left
 
 
-@pytest.mark.parametrize("run", [search_runner.run_in_turn, search_runner.run_at_once])
+@pytest.mark.parametrize("run", [search_runner.run_sequentially, search_runner.run_in_parallel])
 def test_an_error_of_every_trial_fails_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     search = make(tmp_path, ["0", "0.1"])
     args = (Console(quiet=True), search, 4)
@@ -184,7 +184,7 @@ def test_the_memory_of_a_trial_is_freed(tmp_path: Path, monkeypatch: pytest.Monk
     gc.disable()  # so that none is collected by chance
     try:
         search = make(tmp_path, ["0", "0.1"])
-        search_runner.run_in_turn(Console(quiet=True), search, 4, "cpu")
+        search_runner.run_sequentially(Console(quiet=True), search, 4, "cpu")
         assert references[-1]() is None
         experiment = load_experiment("digits/mean")
         assert search_runner._run_in_worker(experiment, tmp_path / "own", "cpu", False).message.startswith(
@@ -209,7 +209,7 @@ def test_a_lost_device_ends_the_search_but_not_again_at_its_trial(
     search = make(tmp_path, ["0", "0.1"])
     for states in (["FAIL"], ["FAIL"] * 3):  # the second is invalid: three towers
         with pytest.raises(RuntimeError, match="illegal memory access"):
-            search_runner.run_in_turn(Console(quiet=True), search, 4, "cpu")
+            search_runner.run_sequentially(Console(quiet=True), search, 4, "cpu")
         assert [trial.state.name for trial in search.study.trials] == states
     with pytest.raises(RuntimeError, match="illegal memory access"):  # so that the worker is replaced
         search_runner._run_in_worker(load_experiment("digits/mean"), tmp_path / "own", "cpu", False)

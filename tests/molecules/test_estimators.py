@@ -120,19 +120,21 @@ def test_saved_and_loaded(regressor: "dgn.DGNRegressor", classifier: "dgn.DGNCla
 
 
 @pytest.mark.parametrize(
-    "given",
+    "params",
     [
         {"epochs": np.int64(1), "ensemble_size": np.int64(1), "random_state": np.int64(3), "search": np.int64(0)},
         {"random_state": None, "epochs": 1},
         {"random_state": np.random.RandomState(0), "epochs": 1},
     ],
 )
-def test_numpy_integers_are_parameters(numbers: list[tuple[str, float]], tmp_path: Path, given: dict[str, Any]) -> None:
-    model = dgn.DGNRegressor(**{**QUICK, "validation_fraction": np.float32(0.2), **given})
+def test_numpy_integers_are_parameters(
+    numbers: list[tuple[str, float]], tmp_path: Path, params: dict[str, Any]
+) -> None:
+    model = dgn.DGNRegressor(**{**QUICK, "validation_fraction": np.float32(0.2), **params})
     model.fit([one for one, _ in numbers[:30]], [y for _, y in numbers[:30]]).save(tmp_path)
-    params = dgn.DGNRegressor.load(tmp_path, "cpu").get_params()
-    assert params["epochs"] == params["ensemble_size"] == 1
-    assert params["random_state"] == (3 if given["random_state"] == 3 else None)
+    loaded = dgn.DGNRegressor.load(tmp_path, "cpu").get_params()
+    assert loaded["epochs"] == loaded["ensemble_size"] == 1
+    assert loaded["random_state"] == (3 if params["random_state"] == 3 else None)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class Datasets:
             name = experiment.data.dataset
             self.absent.add(name)
             others = sum(self.lacks(cell) for cell in self.experiments if cell.data.dataset == name) - 1
-            note = f"\n{name}: other cells that are skipped: {others}" if others else ""
+            note = f"\n{name}: other cells that are left out: {others}" if others else ""
             raise FileNotFoundError(f"{problem}{note}") from problem
 
     def widest(self, experiment: "Experiment") -> "Experiment":

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dgn.cli.display import echo, make_console, print_table
 from dgn.cli.run_seeds import install_sigterm_handler, read_seeds
-from dgn.cli.search_runner import as_text, run_at_once, run_in_turn
+from dgn.cli.search_runner import as_text, run_in_parallel, run_sequentially
 
 if TYPE_CHECKING:
     from dgn.training.tables import Table
@@ -72,9 +72,9 @@ def run_search(
 ) -> None:
     """Run trials up to the total, then print the best and write its settings."""
     if parallel > 1:
-        run_at_once(console, search, trials, device, parallel, prune)
+        run_in_parallel(console, search, trials, device, parallel, prune)
     else:
-        run_in_turn(console, search, trials, device, prune)
+        run_sequentially(console, search, trials, device, prune)
     best = search.ended()
     if not best:
         raise RuntimeError(f"{search.folder}: expected a trial with a score, got none; see the errors above")

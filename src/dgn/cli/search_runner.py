@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     pruned: bool = False
 
 
-def run_in_turn(console: Console, search: "Search", total: int, device: str, prune: bool = False) -> None:
+def run_sequentially(console: Console, search: "Search", total: int, device: str, prune: bool = False) -> None:
     """Run trials one after the other."""
     from dgn.training.devices import free_memory
 
@@ -51,7 +51,7 @@ def run_in_turn(console: Console, search: "Search", total: int, device: str, pru
             free_memory()  # after the trial is recorded: a lost device ends the search, but not at the same trial again
 
 
-def run_at_once(
+def run_in_parallel(
     console: Console, search: "Search", total: int, device: str, processes: int, prune: bool = False
 ) -> None:
     """Run several trials in parallel, the next one as soon as one has ended.

@@ -127,19 +127,18 @@ def fit_molecules(
             experiment, folder = search.experiment, search.folder
         trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
     ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, device)
-    no_scores = torch.zeros(0, len(targets), dtype=torch.float64)
     model = Model(
-        task,
-        targets,
-        smiles,
-        experiment,
-        trained.delta,
-        trained.weights,
-        center,
-        scale,
-        no_scores,
-        center * 0,
-        ensemble,
+        task=task,
+        targets=targets,
+        smiles=smiles,
+        experiment=experiment,
+        delta=trained.delta,
+        weights=trained.weights,
+        center=center,
+        scale=scale,
+        scores=torch.zeros(0, len(targets), dtype=torch.float64),
+        floor=torch.zeros_like(center),
+        ensemble=ensemble,
     )
     train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
     predictions = [model.predict(subset.graphs) for subset in (train, val, test)]

@@ -132,10 +132,19 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
         )
     weights = [_with_prefix(tensors, f"{member}.") for member in range(members)]
     return Model(
-        cast("Task", config["task"]), targets, column, experiment, delta, weights,
-        tensors["center"], tensors["scale"], tensors["scores"], tensors["floor"],
-        Ensemble(experiment, delta, len(targets), weights, choose_device(device)), facts,
-    )  # fmt: skip
+        task=cast("Task", config["task"]),
+        targets=targets,
+        smiles=column,
+        experiment=experiment,
+        delta=delta,
+        weights=weights,
+        center=tensors["center"],
+        scale=tensors["scale"],
+        scores=tensors["scores"],
+        floor=tensors["floor"],
+        ensemble=Ensemble(experiment, delta, len(targets), weights, choose_device(device)),
+        facts=facts,
+    )
 
 
 def _read_target(config: Mapping[str, Any]) -> Target:
