@@ -21,7 +21,7 @@ from dgn.data.datasets.smiles import parse_smiles
 from dgn.molecules.columns import Task
 from dgn.molecules.fit import FitOptions, fit_table
 from dgn.molecules.rows import TableData, read_table, take
-from dgn.molecules.split import PARTS, split_molecules
+from dgn.molecules.split import SPLITS, split_molecules
 from dgn.molecules.table import open_table
 
 Array = NDArray[np.float64]
@@ -39,10 +39,10 @@ def run_dgn(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
     shutil.rmtree(training)
     said = {}
     for number in (1, 2):
-        graphs = take(data.molecules, (split.part == number).nonzero()[:, 0]).graphs
+        graphs = take(data.molecules, (split.assignment == number).nonzero()[:, 0]).graphs
         found = fitted.model.ensemble(graphs).double()
         found = found * fitted.model.scale + fitted.model.center if task == "regression" else found.sigmoid()
-        said[PARTS[number]] = found.numpy()
+        said[SPLITS[number]] = found.numpy()
     return said
 
 
@@ -51,12 +51,12 @@ def run_forest(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
 
     It has no use for validation molecules and learns from them too, so that it has nothing to say of them.
     """
-    return _grow(path, task, seed, asked, PARTS[:2])
+    return _grow(path, task, seed, asked, SPLITS[:2])
 
 
 def run_equal_forest(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
     """The same forest, but it learns from no more molecules than the networks do."""
-    return _grow(path, task, seed, asked, PARTS[:1])
+    return _grow(path, task, seed, asked, SPLITS[:1])
 
 
 def _grow(path: Path, task: Task, seed: int, asked: Namespace, learned: Sequence[str]) -> Said:
@@ -75,7 +75,7 @@ def _grow(path: Path, task: Task, seed: int, asked: Namespace, learned: Sequence
         forest = kind(n_estimators=500, random_state=seed, n_jobs=asked.threads).fit(bits[known], column[known])
         found.append(forest.predict(bits[~shown]) if task == "regression" else _positive(forest, bits[~shown]))
     said = np.stack(found, axis=1)
-    return {part: said[parts[~shown] == part][None] for part in PARTS if part not in learned}
+    return {part: said[parts[~shown] == part][None] for part in SPLITS if part not in learned}
 
 
 def _positive(forest: Any, bits: NDArray[np.uint8]) -> Array:

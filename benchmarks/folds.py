@@ -28,7 +28,7 @@ from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
 from dgn.data.splits import group, scaffold
 from dgn.molecules.defaults import default_experiment
-from dgn.molecules.members import make_benchmark
+from dgn.molecules.ensemble_training import make_benchmark
 from dgn.molecules.rows import Molecules, TableData, take
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.run import EpochReport
@@ -42,9 +42,9 @@ SCORES = ("roc-auc", "average-precision")
 def read_known(folder: Path) -> TableData:
     """The prepared table without its test molecules."""
     data = read_prepared(folder / PREPARED, TASK)
-    assert data.molecules.part is not None
-    known = [number for number, part in enumerate(data.molecules.part) if part != "test"]
-    return replace(data, molecules=replace(take(data.molecules, torch.tensor(known)), part=None))
+    assert data.molecules.split is not None
+    known = [number for number, part in enumerate(data.molecules.split) if part != "test"]
+    return replace(data, molecules=replace(take(data.molecules, torch.tensor(known)), split=None))
 
 
 def draw_parts(molecules: Molecules, folds: list[int]) -> Iterator[torch.Tensor]:
@@ -76,13 +76,13 @@ def last_scores(
     inputs = experiment.data
     last: dict[int, dict[str, float]] = {}
 
-    def hear(report: EpochReport) -> None:
+    def on_epoch(report: EpochReport) -> None:
         last[report.seed] = report.metrics
 
     benchmark = make_benchmark(graphs, values, part, TASK)
     benchmark = with_encodings(benchmark, inputs.random_walk, inputs.rings)
     with tempfile.TemporaryDirectory() as folder:
-        train(experiment, benchmark, experiment.training.seeds, Path(folder), device, hear)
+        train(experiment, benchmark, experiment.training.seeds, Path(folder), device, on_epoch)
     return [fmean(metrics[score] for metrics in last.values()) for score in SCORES]
 
 

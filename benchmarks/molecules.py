@@ -38,8 +38,8 @@ from contenders import CONTENDERS, Array, read_rows
 
 from dgn.molecules.columns import Target
 from dgn.molecules.rows import TableData, read_table, take
-from dgn.molecules.scores import mean_scores, score_classes, score_numbers
-from dgn.molecules.split import PARTS, Split, split_molecules
+from dgn.molecules.scores import mean_scores, score_classification, score_regression
+from dgn.molecules.split import SPLITS, Split, split_molecules
 from dgn.molecules.table import open_table
 from dgn.training.run_folder import write_text
 
@@ -59,7 +59,7 @@ def prepare(asked: argparse.Namespace) -> None:
     molecules = take(data.molecules, torch.tensor(chosen))
     split = split_molecules(molecules, data.task, None if column else asked.split)
     write_prepared(molecules.smiles, molecules.values, split, asked.out / PREPARED)
-    counts = dict(zip(PARTS, torch.bincount(split.part.long()).tolist(), strict=True))
+    counts = dict(zip(SPLITS, torch.bincount(split.assignment.long()).tolist(), strict=True))
     about = {"table": asked.table.name, "task": data.task, "targets": [each.name for each in data.targets]}
     about |= {"split": asked.split, "molecules": counts}
     write_text(asked.out / ABOUT, json.dumps(about, indent=1))
@@ -80,8 +80,8 @@ def write_prepared(smiles: tuple[str, ...], values: torch.Tensor, split: Split, 
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["smiles", *(f"t{number}" for number in range(values.size(1))), "split"])
-        for one, known, part in zip(smiles, values.tolist(), split.part.tolist(), strict=True):
-            writer.writerow([one, *("" if v != v else f"{v:g}" for v in known), PARTS[part]])
+        for one, known, part in zip(smiles, values.tolist(), split.assignment.tolist(), strict=True):
+            writer.writerow([one, *("" if v != v else f"{v:g}" for v in known), SPLITS[part]])
 
 
 def run_one(asked: argparse.Namespace, name: str, seed: int) -> None:
@@ -107,8 +107,8 @@ def scores(folder: Path, part: str, prediction: Array, rows: Array | None = None
         torch.from_numpy(prediction[chosen].astype(np.float64)),
     )
     if about["task"] != "regression":
-        return mean_scores(score_classes(targets, truth, said))
-    return mean_scores(score_numbers(targets, truth, said, torch.zeros_like(said), torch.zeros(len(targets))))
+        return mean_scores(score_classification(targets, truth, said))
+    return mean_scores(score_regression(targets, truth, said, torch.zeros_like(said), torch.zeros(len(targets))))
 
 
 @lru_cache

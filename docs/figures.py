@@ -1,6 +1,6 @@
 """Draw the figures of the documentation into docs/figures: ``python docs/figures.py [minnesota.npz]``.
 
-The road network of Minnesota is drawn if the path of its file is given: ``num_nodes``, ``edge_index`` [2, E], ``xy``.
+The road network of Minnesota is drawn if its file is passed: ``num_nodes``, ``edge_index`` [2, E], ``xy``.
 """
 
 import math
@@ -32,7 +32,7 @@ STYLE: dict[Any, Any] = {
     "mathtext.fontset": "dejavusans",
     "figure.constrained_layout.h_pad": 0.1,
 }
-SIGNED = "PuOr"  # negative is brown, positive violet: told apart without red and green
+SIGNED = "PuOr"  # negative is brown, positive violet: safe for colour blindness
 Points = NDArray[np.float64]
 
 
@@ -51,7 +51,7 @@ def grid(width: int, height: int) -> tuple[Tensor, Points]:
 
 
 def molecule() -> tuple[Tensor, Points]:
-    """Two fused rings of six with a chain of three and one of one atom, drawn as chemists draw them."""
+    """Two fused rings of six with a chain of three and one of one atom, with 2D coordinates."""
     corner = [(math.cos(a), math.sin(a)) for a in (math.pi / 6 + n * math.pi / 3 for n in range(6))]
     left = [(x - math.cos(math.pi / 6), y) for x, y in corner]
     right = [(x + math.cos(math.pi / 6), y) for x, y in corner]
@@ -86,7 +86,7 @@ def draw_nodes(axes: Axes, position: Points, potential: Tensor, size: float = 90
 
 
 def draw_flow(axes: Axes, edges: Tensor, position: Points, potential: Tensor) -> None:
-    """One arrow per undirected edge, uphill; its width is the mean weight that its two ends give it."""
+    """Draw one arrow per undirected edge, uphill; its width is the mean weight at its two ends."""
     field = dgn.normalize(dgn.gradient(potential, edges), edges, len(position))
     half = edges.size(1) // 2
     width = (field[:half].abs() + field[half:].abs()) / 2
@@ -113,16 +113,16 @@ def draw_directions(axes: Axes, edges: Tensor, position: Points, potential: Tens
 
 
 def two_directions(edges: Tensor, position: Points, size: tuple[float, float]) -> Figure:
-    found = dgn.directions(edges, len(position), k=2)
+    vectors = dgn.directions(edges, len(position), k=2)
     figure = Figure(figsize=size, layout="constrained")
     for k, axes in enumerate(figure.subplots(1, 2), start=1):
-        title = rf"$\varphi_{k}$ and its field,  $\lambda_{k}$ = {found.eigenvalues[0, k - 1]:.3f}"
-        draw_directions(axes, edges, position, found.potential[:, k - 1], title)
+        title = rf"$\varphi_{k}$ and its field,  $\lambda_{k}$ = {vectors.eigenvalues[0, k - 1]:.3f}"
+        draw_directions(axes, edges, position, vectors.potential[:, k - 1], title)
     return figure
 
 
 def matrices() -> Figure:
-    """The graph of a small example beside its two matrices."""
+    """A small graph and its two matrices."""
     edges, position = small_graph()
     potential = dgn.directions(edges, 6, k=1).potential
     field = dgn.gradient(potential, edges)
@@ -228,12 +228,12 @@ def minnesota(path: Path) -> Figure:
     with np.load(path) as arrays:
         one_way, position = torch.from_numpy(arrays["edge_index"].astype(np.int64)), arrays["xy"].astype(float)
     edges = torch.cat([one_way, one_way.flip(0)], dim=1)
-    found = dgn.directions(edges, len(position), k=3)
-    roads = found.component == found.component.bincount().argmax()  # two junctions are cut off
+    vectors = dgn.directions(edges, len(position), k=3)
+    roads = vectors.component == vectors.component.bincount().argmax()  # two junctions are cut off
     figure = Figure(figsize=(9.6, 5.2), layout="constrained")
     for k, (above, below) in enumerate(figure.subplots(2, 3).T, start=1):
-        potential = found.potential[:, k - 1] * roads
-        value = float(found.eigenvalues[found.component[roads][0], k - 1])
+        potential = vectors.potential[:, k - 1] * roads
+        value = float(vectors.eigenvalues[vectors.component[roads][0], k - 1])
         for axes in (above, below):
             lines = LineCollection(list(position[one_way.T.numpy()]), colors="#d4d6db", linewidths=0.6, zorder=1)
             axes.add_collection(lines)
@@ -269,14 +269,14 @@ def overview() -> Figure:
     """Figure 1 of the paper: from a graph to directions, fields, matrices and aggregates."""
     edges, position = small_graph()
     x = torch.tensor([0.2, -0.4, 1.0, 0.5, -0.9, 0.7], dtype=torch.float64)
-    found = dgn.directions(edges, len(x), k=2)
-    field = dgn.gradient(found.potential, edges)
+    vectors = dgn.directions(edges, len(x), k=2)
+    field = dgn.gradient(vectors.potential, edges)
     average, slope = dgn.smoothing(field, edges, len(x)), dgn.derivative(field, edges, len(x))
     figure = Figure(figsize=(11.2, 4.4), layout="constrained")
     axes = figure.subplots(2, 5, width_ratios=[1.25, 1.25, 1.25, 1, 1])
     draw_values(axes[0, 0], edges, position, x, "(a) graph and features x")
     for k in (1, 2):
-        potential = found.potential[:, k - 1]
+        potential = vectors.potential[:, k - 1]
         draw_values(axes[k - 1, 1], edges, position, potential, rf"(b) eigenvector $\varphi_{k}$")
         draw_directions(axes[k - 1, 2], edges, position, potential, rf"(c) field $\nabla\varphi_{k}$")
         heat_map(axes[k - 1, 3], average.dense(k), rf"(d) $B_{{av}}^{k}$", numbers=0)
@@ -314,13 +314,13 @@ def blob(spacing: float = 0.21) -> tuple[Tensor, Points]:
 
 
 def flows() -> Figure:
-    """Figure 2 of the paper without its map: flows on a grid, on an irregular shape, and chosen ones."""
+    """Figure 2 of the paper without its map: fields on a grid, on an irregular shape, and user-defined ones."""
     figure = Figure(figsize=(10.4, 4.3), layout="constrained")
     shapes = [("grid", *grid(12, 8)), ("irregular shape", *blob())]
     for axes, (name, edges, position) in zip(figure.subplots(2, 4), shapes, strict=True):
-        found = dgn.directions(edges, len(position), k=3).potential
+        vectors = dgn.directions(edges, len(position), k=3).potential
         panels = [
-            (rf"{name}, acos $\varphi_{k + 1}$", (found[:, k] / found[:, k].abs().max()).acos()) for k in range(3)
+            (rf"{name}, acos $\varphi_{k + 1}$", (vectors[:, k] / vectors[:, k].abs().max()).acos()) for k in range(3)
         ]
         outwards = np.linalg.norm(position - position.mean(axis=0), axis=1)
         chosen = position @ [1.0, 1.0] if name == "grid" else outwards
@@ -344,20 +344,20 @@ def draw_stream(axes: Axes, edges: Tensor, position: Points, potential: Tensor) 
 
 
 def neighbourhood() -> Figure:
-    """Figure 3 of the paper: what the two operators weigh at one node."""
+    """Figure 3 of the paper: the weights of the two operators at one node."""
     position = np.array([[0, 0], [1.1, 0.45], [0.5, -1.0], [-1.0, -0.55], [-0.75, 0.85]])
     edges = undirected([(0, node) for node in range(1, 5)])
     at_middle = torch.tensor([0.9, 0.3, -0.6, -0.2], dtype=torch.float64)
     field = torch.cat([-at_middle, at_middle])[:, None]
-    given = torch.cat([torch.zeros(1, dtype=torch.float64), at_middle])
+    star = torch.cat([torch.zeros(1, dtype=torch.float64), at_middle])
     panels = [
-        (r"the field $F$ at node $i$", given),
+        (r"the field $F$ at node $i$", star),
         (r"$B_{av}$:  $|F_{ij}|\,/\,\Sigma_j|F_{ij}|$", dgn.smoothing(field, edges, 5).dense()[0]),
         (r"$B_{dx}$:  $F_{ij}\,/\,\Sigma_j|F_{ij}|$,  itself $-\Sigma_j$", dgn.derivative(field, edges, 5).dense()[0]),
     ]
     figure = Figure(figsize=(9.2, 3.0), layout="constrained")
     for axes, (title, weight) in zip(figure.subplots(1, 3), panels, strict=True):
-        draw_star(axes, position, title, weight.tolist(), with_arrows=weight is given)
+        draw_star(axes, position, title, weight.tolist(), with_arrows=weight is star)
     return figure
 
 
@@ -379,7 +379,7 @@ def kernel() -> Figure:
     """Figure 4 of the paper: operators along the axes of a grid add up to a convolution; walks give larger kernels."""
     width, height = 20, 14
     edges, position = grid(width, height)
-    field = dgn.gradient(torch.from_numpy(position), edges)  # what acos makes of the two eigenvectors of the axes
+    field = dgn.gradient(torch.from_numpy(position), edges)  # acos of the two eigenvectors of the axes
     average, slope = dgn.smoothing(field, edges, len(position)), dgn.derivative(field, edges, len(position))
     image = torch.from_numpy(((position - [9.5, 6.5]) ** 2 @ [1 / 30, 1 / 14] < 1).astype(float))
     left, right, below, above, itself = -1.0, 0.5, 0.75, -0.5, 0.25
@@ -445,7 +445,7 @@ def convolve(image: Tensor, weights: Tensor) -> Tensor:
 
 
 def twins() -> Figure:
-    """Figure 8 of the paper: two graphs that 1-WL takes for the same, and the derivative that tells them apart."""
+    """Figure 8 of the paper: two graphs that 1-WL cannot distinguish, and the derivative that can."""
     hexagon = [(math.cos(a), math.sin(a)) for a in (math.pi / 6 + n * math.pi / 3 for n in range(6))]
     half = math.cos(math.pi / 6)
     left, right = ([(x + shift, y) for x, y in hexagon] for shift in (-half, half))
@@ -473,7 +473,7 @@ def twins() -> Figure:
         draw_directions(axes[1], edges, position, potential[:, 0], r"$\varphi_1$ and its field")
         draw_values(axes[2], edges, position, slope, r"$|B_{dx}\,x|$, x the degree")
         for place, value in zip(position, slope.tolist(), strict=True):
-            away = (0, 8 if place[1] > -0.1 else -14)  # from the bonds
+            away = (0, 8 if place[1] > -0.1 else -14)  # away from the bonds
             axes[2].annotate(f"{value:.2f}", place, away, textcoords="offset points", ha="center", fontsize=7)
     return figure
 
@@ -498,7 +498,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write under a temporary name, then rename: a reader never sees half a picture."""
+    """Write atomically: under a temporary name, then rename."""
     temporary = path.with_name(f".{path.name}.part")
     figure.savefig(temporary, dpi=110, format="png", facecolor="white", metadata={"Software": None})
     temporary.replace(path)
@@ -506,9 +506,9 @@ def save(figure: Figure, path: Path) -> None:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    given = {"minnesota": lambda: minnesota(Path(sys.argv[1]))} if len(sys.argv) > 1 else {}
+    optional = {"minnesota": lambda: minnesota(Path(sys.argv[1]))} if len(sys.argv) > 1 else {}
     with mpl.rc_context(STYLE):
-        for name, draw in (FIGURES | given).items():
+        for name, draw in (FIGURES | optional).items():
             path = FOLDER / f"{name}.png"
             save(draw(), path)
             print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")

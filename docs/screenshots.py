@@ -1,7 +1,7 @@
-"""Draw the pictures of drawing.md into docs/figures, the page in headless Chromium: ``python docs/screenshots.py``.
+"""Draw the figures of drawing.md into docs/figures, the page in headless Chromium: ``python docs/screenshots.py``.
 
 Needs RDKit, selenium, chromium and chromedriver. The attribution is drawn by ``dgn draw`` with a model: ``dgn fit
-logp.csv --members 2 --epochs 40 --split random`` on RDKit's log P of the first 600 molecules of Tox21.
+logp.csv --ensemble-size 2 --epochs 40 --split random`` on RDKit's log P of the first 600 molecules of Tox21.
 """
 
 import shutil
@@ -20,7 +20,7 @@ SET = """for (const [id, value] of Object.entries(arguments[0])) {
   control.value = value;
   control.dispatchEvent(new Event("input", { bubbles: true }));
 }"""
-SETTLED = "setTimeout(arguments[0], 400)"  # the summary is written when the controls have come to rest
+SETTLED = "setTimeout(arguments[0], 400)"  # the summary is debounced
 
 
 def open_browser() -> Any:
@@ -50,8 +50,8 @@ def main() -> None:
         browser.get(page.as_uri())
         shown = {"theme": "light", "operator": "derivative", "signal": "atomic number"}
         photograph(browser, FOLDER / "draw_page.png", (1200, 1290), shown)
-        turned = {"theme": "dark", "graph": "1", "operator": "absolute", "hardening": "soft", "angle": "40"}
-        photograph(browser, FOLDER / "draw_page_phone.png", (400, 820), turned)
+        rotated = {"theme": "dark", "graph": "1", "operator": "absolute", "hardening": "soft", "angle": "40"}
+        photograph(browser, FOLDER / "draw_page_phone.png", (400, 820), rotated)
 
 
 if __name__ == "__main__":

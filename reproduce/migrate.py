@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dgn.cli.display import make_console, say
+from dgn.cli.display import echo, make_console
 from dgn.training.run_folder import write_text
 
 RENAMED: Mapping[str, Mapping[str, str]] = {  # section: {old key: present key}
@@ -49,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="folder with result files, at any depth")
     changed = migrate_folder(parser.parse_args().folder)
-    say(make_console(), f"{len(changed)} result files changed")
+    echo(make_console(), f"{len(changed)} result files changed")
 
 
 def migrate_folder(folder: Path) -> list[Path]:

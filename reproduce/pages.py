@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dgn.cli.display import make_console, say
+from dgn.cli.display import echo, make_console
 
 PAGE, README = Path("docs/results.md"), Path("README.md")
 BEYOND = "beyond.md"  # in the folder of the page
@@ -38,9 +38,9 @@ def command(
         raise ValueError("--name: expected together with --collect, got it alone; add --collect RUNS")
     if collect is not None:
         for path in collect_results(collect, source, name, overwrite):
-            say(console, f"{path}")
+            echo(console, f"{path}")
     for path in write_pages(source, page, readme):
-        say(console, f"wrote {path}")
+        echo(console, f"wrote {path}")
 
 
 def write_pages(source: Path, page: Path, readme: Path | None) -> list[Path]:

@@ -12,7 +12,7 @@ import typer
 from safetensors import safe_open
 
 from dgn.cli.datasets import is_finished
-from dgn.cli.display import make_console, say
+from dgn.cli.display import echo, make_console
 from dgn.data.benchmark import load_benchmark
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.run_folder import EXPERIMENT, METRICS, RESULT, to_csv
@@ -47,7 +47,7 @@ def command(
     """
     console = make_console()
     cells = unfinished(data, runs, [prefix for prefix in only.split(",") if prefix], change or [])
-    say(console, f"unfinished: {', '.join(cell.name for cell in cells) or 'none'}")
+    echo(console, f"unfinished: {', '.join(cell.name for cell in cells) or 'none'}")
     if minutes is not None:
         signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C: checkpoints are saved
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)

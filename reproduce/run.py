@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from dgn.cli.datasets import Datasets, is_finished, own_graphs
-from dgn.cli.display import as_time, make_console, print_table, say
-from dgn.cli.errors import say_error
+from dgn.cli.display import as_time, echo, make_console, print_table
+from dgn.cli.errors import echo_error
 from dgn.cli.process_pool import output, workers
-from dgn.cli.run_seeds import STOPPED, draw_summary, install_sigterm_handler, read_seeds, run_seeds, say_conditions
+from dgn.cli.run_seeds import STOPPED, draw_summary, echo_conditions, install_sigterm_handler, read_seeds, run_seeds
 
 if TYPE_CHECKING:
     from dgn.data.benchmark import Benchmark
@@ -100,14 +100,14 @@ def run_cells(
                 code = 1
             else:
                 finished[experiment.name] = runs
-                _say_score(console, runs, seconds)
+                _echo_score(console, runs, seconds)
     except typer.Exit as end:
         code = end.exit_code
     for name in finished if curves and code != STOPPED else ():
         draw_summary(out / name)
     _print_tables(console, experiments, finished)
-    say_conditions(console, [run for runs in finished.values() for run in runs])
-    say(console, f"mean ± standard deviation over seeds; total {as_time(time.monotonic() - start)}; runs in {out}")
+    echo_conditions(console, [run for runs in finished.values() for run in runs])
+    echo(console, f"mean ± standard deviation over seeds; total {as_time(time.monotonic() - start)}; runs in {out}")
     return code
 
 
@@ -120,7 +120,7 @@ def _train_sequentially(
         if load.lacks(experiment):
             yield experiment, None, 0.0
             continue
-        say(console, Text(f"{index}/{len(experiments)} {experiment.name}", "bold"))
+        echo(console, Text(f"{index}/{len(experiments)} {experiment.name}", "bold"))
         begin = time.monotonic()
         try:
             runs = _run_cell(console, experiment, load, out, device)
@@ -143,7 +143,7 @@ def _train_in_parallel(
             if not is_finished(experiment, out) and not load.lacks(experiment):
                 load(experiment)
         except (FileNotFoundError, ValueError) as problem:
-            say_error(f"{experiment.name}: {problem}")
+            echo_error(f"{experiment.name}: {problem}")
             failed.append(experiment)
     with workers(console, out, processes) as pool:
         ready = [cell for cell in experiments if cell not in failed and not load.lacks(cell)]
@@ -156,7 +156,7 @@ def _train_in_parallel(
                 try:
                     runs, seconds = future.result()
                 except Exception as problem:  # a process died
-                    say_error(f"{futures[future].name}: {problem}")
+                    echo_error(f"{futures[future].name}: {problem}")
                 yield futures[future], runs, seconds
 
 
@@ -183,20 +183,20 @@ def _run_cell(
     except typer.Exit:
         raise
     except (TrainingError, FileNotFoundError, ValueError) as problem:
-        say_error(f"{experiment.name}: {problem}")
+        echo_error(f"{experiment.name}: {problem}")
     except Exception as problem:  # any error: the results of the other cells must not be lost
-        say_error(f"{experiment.name}: {type(problem).__name__}: {problem}\n{traceback.format_exc()}")
+        echo_error(f"{experiment.name}: {type(problem).__name__}: {problem}\n{traceback.format_exc()}")
     finally:
         free_memory()
     return None
 
 
-def _say_score(console: Console, runs: Sequence["FinishedRun"], seconds: float) -> None:
+def _echo_score(console: Console, runs: Sequence["FinishedRun"], seconds: float) -> None:
     from dgn.training.scores import published_score, summarize
 
     experiment = runs[0].experiment
     paper = "" if experiment.published is None else f" (paper {published_score(experiment)})"
-    say(console, f"{experiment.name}: {summarize(runs)}{paper}, {as_time(seconds)}")
+    echo(console, f"{experiment.name}: {summarize(runs)}{paper}, {as_time(seconds)}")
 
 
 def _print_tables(

@@ -1,4 +1,4 @@
-"""The command line with a training loop that only pretends, and finished runs to report on."""
+"""The command line with a fake training loop, and finished runs."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,8 +21,8 @@ MakeRun = Callable[..., FinishedRun]
 EPOCHS = 2
 
 
-class PretendedTraining:
-    """Scores follow from the seed; ``calls`` are the names and seeds asked for; ``failing`` is a seed that diverges."""
+class FakeTraining:
+    """Scores are functions of the seed; ``calls`` records names and seeds; the seed ``failing`` diverges."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[int]]] = []
@@ -37,7 +37,7 @@ class PretendedTraining:
         assert device == "cpu"
         for seed in seeds:
             if (out / f"seed-{seed}").exists():
-                on_resume(f"seed {seed}: going on")
+                on_resume(f"seed {seed}: resuming")
             (out / f"seed-{seed}").mkdir(exist_ok=True)
         if self.interrupt:
             raise KeyboardInterrupt
@@ -57,15 +57,15 @@ class PretendedTraining:
 
 
 @pytest.fixture
-def training(monkeypatch: pytest.MonkeyPatch) -> PretendedTraining:
-    """No training, and no dataset but the digits."""
-    pretended = PretendedTraining()
-    monkeypatch.setattr("dgn.training.trainer.train", pretended)
+def training(monkeypatch: pytest.MonkeyPatch) -> FakeTraining:
+    """No training, and fake datasets."""
+    fake = FakeTraining()
+    monkeypatch.setattr("dgn.training.trainer.train", fake)
     zinc, digits = SimpleNamespace(metric="mae", note="made up"), SimpleNamespace(metric="accuracy", note="")
     monkeypatch.setattr(
         "dgn.training.load.load_graphs", lambda experiment, *_: digits if experiment.data.dataset == "digits" else zinc
     )
-    return pretended
+    return fake
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ def reproduce(dgn: Invoke) -> Invoke:  # noqa: ARG001, for the same folder and t
 def make_run() -> MakeRun:
     def make(name: str = "zinc/tuned", seed: int = 41, test: float = 0.17, **changed: Any) -> FinishedRun:
         metric = main_metric(load_experiment(name))
-        told = {
+        fields = {
             "parameters": 98_035, "epochs": 3, "steps": 24, "seconds": 1.5, "stopped": "done", "device": "cpu",
             "data": "", "metrics": {"val": {metric: 0.2}, "test": {metric: test}}, "versions": {"dgn": "0"},
         }  # fmt: skip
-        return FinishedRun(experiment=load_experiment(name), seed=seed, **told | changed)
+        return FinishedRun(experiment=load_experiment(name), seed=seed, **fields | changed)
 
     return make

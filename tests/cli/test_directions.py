@@ -27,11 +27,11 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "in.safetensors"
 
 
-def call(*words: object) -> Result:
-    return CliRunner().invoke(make_app(), ["directions", *map(str, words)])
+def call(*args: object) -> Result:
+    return CliRunner().invoke(make_app(), ["directions", *map(str, args)])
 
 
-def test_it_adds_directions_and_says_what_it_did(source: Path, tmp_path: Path, cache: Path) -> None:
+def test_directions_are_added_and_summarized(source: Path, tmp_path: Path, cache: Path) -> None:
     result = call(source, "--out", tmp_path / "out.safetensors", "-k", 1, "--normalization", "rw", "--workers", 2)
     assert result.exit_code == 0, result.output
     for words in (["graphs", "3"], ["connected", "components", "4"], ["0", "of", "1"]):
@@ -44,21 +44,21 @@ def test_it_adds_directions_and_says_what_it_did(source: Path, tmp_path: Path, c
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "out.safetensors").read_bytes()
 
 
-def test_caches_are_chosen(source: Path, tmp_path: Path, cache: Path) -> None:
+def test_the_cache_folder_is_an_option(source: Path, tmp_path: Path, cache: Path) -> None:
     assert call(source, "-o", tmp_path / "a.safetensors", "--no-cache").exit_code == 0
     assert not cache.exists()
-    assert call(source, "-o", tmp_path / "a.safetensors", "--cache", tmp_path / "mine").exit_code == 0
+    assert call(source, "-o", tmp_path / "a.safetensors", "--cache", tmp_path / "other").exit_code == 0
     assert not cache.exists()
-    assert len(list((tmp_path / "mine").iterdir())) == 1
+    assert len(list((tmp_path / "other").iterdir())) == 1
 
 
-def test_weights_are_chosen(source: Path, tmp_path: Path) -> None:
+def test_the_edge_weight_is_an_option(source: Path, tmp_path: Path) -> None:
     assert call(source, "-o", tmp_path / "a.safetensors", "--edge-weight", "w").exit_code == 0
     expected = add_directions(PackedGraphs.load(source), edge_weight="w")
     assert PackedGraphs.load(tmp_path / "a.safetensors").checksum() == expected.checksum()
 
 
-def test_failed_graphs_are_named_and_the_rest_is_written(source: Path, tmp_path: Path) -> None:
+def test_failed_graphs_are_listed_and_the_others_written(source: Path, tmp_path: Path) -> None:
     graphs = PackedGraphs.load(source)
     weight = graphs.edges["w"].clone()
     weight[4] = torch.inf
@@ -75,7 +75,7 @@ def test_failed_graphs_are_named_and_the_rest_is_written(source: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("args", "code", "message"),
     [
         (["none.safetensors", "-o", "out.safetensors"], 1, "Error: none.safetensors: expected a file of packed graphs"),
         (["none.csv", "-o", "out.safetensors"], 1, "Error: none.csv: expected a file called .safetensors"),
@@ -85,8 +85,8 @@ def test_failed_graphs_are_named_and_the_rest_is_written(source: Path, tmp_path:
         (["none.npz", "-o", "out.safetensors", "-k", "0"], 2, "greater than or equal to 1"),
     ],
 )
-def test_errors_are_one_line(words: list[str], code: int, message: str) -> None:
-    result = call(*words)
+def test_errors_are_one_line(args: list[str], code: int, message: str) -> None:
+    result = call(*args)
     assert result.exit_code == code
     assert message in result.output
     assert "Traceback" not in result.output
@@ -94,6 +94,6 @@ def test_errors_are_one_line(words: list[str], code: int, message: str) -> None:
         assert result.output.count("\n") == 1
 
 
-def test_debug_shows_where_an_error_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_propagates_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DGN_DEBUG", "1")
     assert isinstance(call("none.npz", "-o", "out.safetensors").exception, FileNotFoundError)

@@ -1,4 +1,4 @@
-"""The display of training."""
+"""The progress display of training."""
 
 import io
 
@@ -14,7 +14,7 @@ def report(epoch: int, seed: int = 41, epochs: int = 100) -> EpochReport:
     return EpochReport(seed, epoch, epochs, 1e-3, 0.5, 0.25, {"mae": 0.125}, 2.0 * epoch, 12345.6)
 
 
-def test_a_log_gets_a_line_now_and_then() -> None:
+def test_a_log_gets_ten_lines_per_seed() -> None:
     text = io.StringIO()
     with Display(Console(file=text, width=200), "mae", early=True) as display:
         for epoch in range(1, 101):
@@ -28,7 +28,7 @@ def test_a_log_gets_a_line_now_and_then() -> None:
     assert lines[-1].endswith("time left 0:00")
 
 
-def test_a_terminal_gets_a_row_for_each_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_one_row_per_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dgn.cli.display.REFRESH", 0.0)
     text = io.StringIO()
     with Display(Console(file=text, width=120, force_terminal=True), "mae", early=False) as display:
@@ -41,15 +41,15 @@ def test_a_terminal_gets_a_row_for_each_seed(monkeypatch: pytest.MonkeyPatch) ->
     assert "at most" not in shown
 
 
-def test_rows_of_an_earlier_training_are_not_shown_beside_those_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_an_earlier_run_are_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dgn.cli.display.REFRESH", 0.0)
     text = io.StringIO()
     with Display(Console(file=text, width=120, force_terminal=True), "mae", early=False) as display:
         display.update(report(100, seed=0))
-        display.say("settings 2 of 3: hidden 56")
+        display.echo("trial 2 of 3: hidden 56")
         display.update(report(1, seed=2))
-        assert "settings 2 of 3: hidden 56" in text.getvalue()
-        assert "100/100" not in text.getvalue().partition("settings 2 of 3")[2]
+        assert "trial 2 of 3: hidden 56" in text.getvalue()
+        assert "100/100" not in text.getvalue().partition("trial 2 of 3")[2]
 
 
 def test_a_terminal_is_not_redrawn_for_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_terminal_is_not_redrawn_for_every_epoch(monkeypatch: pytest.MonkeyPat
         assert "2/100" not in text.getvalue()
 
 
-def test_words_stand_left_and_numbers_right() -> None:
+def test_text_is_left_aligned_and_numbers_right_aligned() -> None:
     text = io.StringIO()
     print_table(Console(file=text, width=60), Table("", ("run", "score"), (("a", "1"), ("b", "10.5"))))
     assert "│ a   │     1 │" in text.getvalue()
@@ -73,7 +73,7 @@ def test_words_stand_left_and_numbers_right() -> None:
 LONG = "cifar10/augmentation/mean-av1-av2-distortion-30"
 
 
-def test_a_pipe_gets_whole_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_full_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     print_table(make_console(), Table("", ("run", "paper"), ((LONG, "1"),)))
     assert LONG in capsys.readouterr().out
@@ -86,7 +86,7 @@ def test_a_narrow_terminal_folds_names() -> None:
     assert "".join(cells) == LONG
 
 
-def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rank_0_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RANK", raising=False)
     assert not make_console().quiet
     monkeypatch.setenv("RANK", "1")

@@ -21,10 +21,10 @@ from dgn.training.experiment import Experiment
 pytest.importorskip("rdkit", reason="RDKit is optional")
 
 
-def test_it_draws_a_picture_and_a_page(dgn: Callable[..., Result]) -> None:
+def test_a_picture_and_a_page_are_written(dgn: Callable[..., Result]) -> None:
     result = dgn("draw", "CCO", "--out", "a.svg", "--html", "a.html", "-k", "2", "--normalization", "rw")
     assert result.exit_code == 0, result.output
-    assert result.output == "drawn: a.svg and a.html\n"
+    assert result.output == "wrote a.svg and a.html\n"
     assert Path("a.svg").exists()
     assert Path("a.html").exists()
 
@@ -34,13 +34,13 @@ def test_a_page_takes_many_molecules(dgn: Callable[..., Result]) -> None:
     assert "c1ccccc1" in Path("two.html").read_text()
 
 
-def test_brackets_in_the_name_of_a_file_are_told(dgn: Callable[..., Result]) -> None:
+def test_brackets_in_a_file_name_are_printed(dgn: Callable[..., Result]) -> None:
     result = dgn("draw", "c1cc[nH]c1", "--html", "c1cc[nH]c1.html")
-    assert result.output == "drawn: c1cc[nH]c1.html\n"
+    assert result.output == "wrote c1cc[nH]c1.html\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (["C1CC", "--out", "a.png"], "smiles: expected a molecule that RDKit can read, got 'C1CC'"),
         (["CC", "--out", "a.jpg"], "a.jpg: expected a picture called .svg or .png, got .jpg"),
@@ -54,15 +54,15 @@ def test_brackets_in_the_name_of_a_file_are_told(dgn: Callable[..., Result]) -> 
         (["CC", "CO", "--out", "a.svg"], "out: expected one graph for a picture, got 2"),
     ],
 )
-def test_errors_are_one_line(dgn: Callable[..., Result], words: list[str], message: str) -> None:
-    result = dgn("draw", *words)
+def test_errors_are_one_line(dgn: Callable[..., Result], args: list[str], message: str) -> None:
+    result = dgn("draw", *args)
     assert result.exit_code == 1
     assert message in result.output
     assert result.output.count("\n") == 1
     assert not list(Path().iterdir())
 
 
-def test_a_model_explains_molecules_alone(dgn: Callable[..., Result]) -> None:
+def test_a_model_explains_only_molecules(dgn: Callable[..., Result]) -> None:
     ends = torch.tensor([[0, 1], [1, 0]])
     PackedGraphs.pack([(ends, 2)]).save("two.safetensors")
     result = dgn("draw", "two.safetensors", "--model", "m", "--out", "a.svg")
@@ -70,26 +70,26 @@ def test_a_model_explains_molecules_alone(dgn: Callable[..., Result]) -> None:
 
 
 @pytest.mark.parametrize(("task", "name"), [("regression", "y"), ("multi-label", "log-odds of y")])
-def test_a_model_is_explained_in_its_units(
+def test_attributions_are_in_units_of_the_target(
     dgn: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, task: str, name: str
 ) -> None:
     settings = NetworkSettings(hidden=8, num_layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
     experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
     networks = [build_for_inputs(settings, Inputs(ATOM_SIZES, BOND_SIZES, 2)).eval() for _ in range(2)]
-    ensemble = Ensemble(experiment, 1.0, 2, [each.state_dict() for each in networks], "cpu")
+    ensemble = Ensemble(experiment, 1.0, 2, [network.state_dict() for network in networks], "cpu")
     model = SimpleNamespace(
         task=task, targets=(Target("x"), Target("y")), experiment=experiment, scale=torch.tensor([1.0, 10.0]),
         center=torch.tensor([0.0, 5.0]), ensemble=ensemble,
     )  # fmt: skip
     monkeypatch.setattr("dgn.molecules.model_io.load_model", lambda *_: model)
     drawn: list[Any] = []
-    monkeypatch.setattr("dgn.plot.highlight.draw_attribution", lambda *given: drawn.append(given))
+    monkeypatch.setattr("dgn.plot.highlight.draw_attribution", lambda *args: drawn.append(args))
     result = dgn("draw", "CCO", "--model", "folder", "--target", "y", "--out", "why.svg")
     assert result.exit_code == 0, result.output
-    smiles, shares, path, told = drawn[0]
-    assert (smiles, path, told) == ("CCO", Path("why.svg"), name)
+    smiles, shares, path, label = drawn[0]
+    assert (smiles, path, label) == ("CCO", Path("why.svg"), name)
     data = add_directions(pack_smiles(["CCO"]), k=1)[0]
-    said = torch.stack([network(data)[0, 1] for network in networks]).mean().item()
-    assert shares.prediction == pytest.approx(5 + 10 * said if task == "regression" else said, abs=1e-4)
+    output = torch.stack([network(data)[0, 1] for network in networks]).mean().item()
+    assert shares.prediction == pytest.approx(5 + 10 * output if task == "regression" else output, abs=1e-4)
     missing = dgn("draw", "CCO", "--model", "folder", "--target", "z", "--out", "why.svg")
     assert "target: expected one of 'x', 'y', got 'z'" in missing.output

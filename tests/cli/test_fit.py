@@ -1,4 +1,4 @@
-"""``dgn fit`` and ``dgn predict``: from a table to a model to predictions, and every error in one line."""
+"""``dgn fit`` and ``dgn predict``: from a table to predictions; errors are one line."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rdkit", reason="SMILES are read by RDKit, the extra molecules")
 
-QUICK = ("--members", "1", "--epochs", "1", "--device", "cpu")
+QUICK = ("--ensemble-size", "1", "--epochs", "1", "--device", "cpu")
 
 
 def write(path: str, rows: list[str], header: str = "smiles,y") -> str:
@@ -26,29 +26,29 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     assert done.exit_code == 0, done.output
     for words in (
         "SMILES: column smiles", "regression: y", "split at random: 19 train, 2 val, 3 test",
-        "1 row: RDKit cannot read the SMILES; left out (line 26)", "scaffolds would leave", "seed 0, epoch 1/1",
+        "1 row: RDKit cannot read the SMILES; left out (line 26)", "split by scaffold gives", "seed 0, epoch 1/1",
         "in mine-model: README.md",
     ):  # fmt: skip
         assert words in done.output
     assert not Path("mine-model/training").exists()
-    said = dgn("predict", "mine-model", table, "--out", "said.csv", "--device", "cpu", "--quiet")
-    assert said.exit_code == 0, said.output
-    assert "25 rows in said.csv" in said.output
-    assert "1 row without a prediction (line 26)" in said.output
-    lines = Path("said.csv").read_text().splitlines()
+    predicted = dgn("predict", "mine-model", table, "--out", "out.csv", "--device", "cpu", "--quiet")
+    assert predicted.exit_code == 0, predicted.output
+    assert "25 rows in out.csv" in predicted.output
+    assert "1 row without a prediction (line 26)" in predicted.output
+    lines = Path("out.csv").read_text().splitlines()
     assert lines[0] == "smiles,y,y_prediction,y_spread,y_lower,y_upper,problem"
     assert lines[-1] == "C((,5,,,,,RDKit cannot read it"
-    taken = dgn("fit", table, *QUICK)
-    assert taken.exit_code == 1
-    assert "which is taken" in taken.output
+    refused = dgn("fit", table, *QUICK)
+    assert refused.exit_code == 1
+    assert "which exists" in refused.output
     same = dgn("predict", "mine-model", table, "--out", table, "--device", "cpu")
     assert "expected another file than the table" in same.output
 
 
 def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     rows = [
-        f"{'C' * (n + 1)}O,{['no', 'yes'][n % 2]},{'' if n % 5 == 0 else n % 3 // 2},{part}"
-        for n, part in enumerate(["train"] * 16 + ["val"] * 4 + ["test"] * 4)
+        f"{'C' * (n + 1)}O,{['no', 'yes'][n % 2]},{'' if n % 5 == 0 else n % 3 // 2},{split}"
+        for n, split in enumerate(["train"] * 16 + ["val"] * 4 + ["test"] * 4)
     ]
     done = dgn(
         "fit", write("tox.csv", rows, "smiles,a,b,split"), *QUICK, "--out", "m", "--target", "a", "--target", "b"
@@ -58,20 +58,20 @@ def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     assert "a: 1 is yes" in done.output
     assert "b: 1 is" not in done.output
     assert "split by column split: 16 train, 4 val, 4 test" in done.output
-    assert "some of the values missing; kept" in done.output
+    assert "some target values missing; kept" in done.output
     assert Path("m/roc.png").exists()
     dgn("predict", "m", "tox.csv", "-o", "p.csv", "--device", "cpu", "-q")
     assert Path("p.csv").read_text().splitlines()[0].endswith("a_probability,a_spread,b_probability,b_spread,problem")
 
 
-def test_a_column_without_a_test_part_is_no_split(dgn: Any) -> None:
+def test_a_column_without_a_test_split_is_not_used(dgn: Any) -> None:
     done = dgn("fit", write("t.csv", [f"{row},train" for row in chains()], "smiles,y,split"), *QUICK)
     assert done.exit_code == 0, done.output
     assert "split at random" in done.output
-    assert "column split is not used for the split: it does not say both train and test" in done.output
+    assert "column split is not used for the split: it does not contain both train and test" in done.output
 
 
-def test_a_row_that_cannot_be_used_does_not_undo_the_split(dgn: Any) -> None:
+def test_unused_rows_do_not_invalidate_the_split_column(dgn: Any) -> None:
     rows = [f"{row},{'test' if n % 4 == 0 else 'train'}" for n, row in enumerate(chains())]
     done = dgn("fit", write("t.csv", [*rows, "CCO,3", "C((,,", "C((,1,tset"], "smiles,y,split"), *QUICK)
     assert "split by column split: 16 train, 2 val, 6 test" in done.output
@@ -80,23 +80,23 @@ def test_a_row_that_cannot_be_used_does_not_undo_the_split(dgn: Any) -> None:
         assert f"split: expected train, val or test in every row, got {word!r} in line 26" in failed.output
 
 
-def test_a_target_that_is_not_learned_is_not_predicted(dgn: Any) -> None:
-    parts = ["train"] * 16 + ["val"] * 4 + ["test"] * 4
-    rows = [f"{row},{n if n > 17 else ''},{parts[n]}" for n, row in enumerate(chains())]
+def test_a_target_without_training_values_is_not_predicted(dgn: Any) -> None:
+    splits = ["train"] * 16 + ["val"] * 4 + ["test"] * 4
+    rows = [f"{row},{n if n > 17 else ''},{splits[n]}" for n, row in enumerate(chains())]
     options = ("--target", "y", "--target", "z")
     done = dgn("fit", write("t.csv", rows, "smiles,y,z,split"), *QUICK, *options)
-    assert "targets without a value in the training part, left out: z" in done.output
+    assert "targets without a value in the training split, left out: z" in done.output
     dgn("predict", "t-model", "t.csv", "-o", "p.csv", "--device", "cpu", "-q")
     assert "z_prediction" not in Path("p.csv").read_text()
 
 
-def test_nothing_held_out(dgn: Any) -> None:
+def test_a_fit_without_a_test_split(dgn: Any) -> None:
     done = dgn("fit", write("t.csv", chains()), *QUICK, "--test", "0", "--search", "1")
     assert done.exit_code == 0, done.output
-    assert "settings 1 of 1: hidden 32" in done.output
+    assert "trial 1 of 1: hidden 32" in done.output
     assert "21 train, 3 val, 0 test" in done.output
-    assert "No molecules were held out." in done.output
-    assert "No molecules were held out." in Path("t-model/README.md").read_text()
+    assert "There is no test split." in done.output
+    assert "There is no test split." in Path("t-model/README.md").read_text()
 
 
 def test_a_column_of_training_and_validation(dgn: Any) -> None:
@@ -105,20 +105,20 @@ def test_a_column_of_training_and_validation(dgn: Any) -> None:
     assert "split by column split: 18 train, 6 val, 0 test" in done.output
     rows[3] = rows[3].replace("train", "test")
     failed = dgn("fit", write("u.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
-    assert "test: expected no share beside a column" in failed.output
+    assert "test: expected no fraction with a column" in failed.output
 
 
 @pytest.mark.parametrize(
     ("rows", "header", "options", "message"),
     [
-        ([], "smiles,y", (), "got a header alone"),
+        ([], "smiles,y", (), "got only a header"),
         (["a,1"] * 12, "name,y", (), "expected a column of SMILES"),
-        ([f"{'C' * (n + 1)},1" for n in range(12)], "smiles,y", (), "expected at least two different values, got 1"),
+        ([f"{'C' * (n + 1)},1" for n in range(12)], "smiles,y", (), "expected at least two distinct values, got 1"),
         (chains(), "smiles,y", ("--target", "z"), "expected one of 'smiles', 'y', got 'z'"),
         (chains(), "smiles,y", ("--split", "scafold"), "did you mean 'scaffold'"),
         (chains(), "smiles,y", ("--split", "scaffold"), "got no molecule for train; use random"),
         (chains(5), "smiles,y", (), "expected at least 10 molecules"),
-        (chains(), "smiles,y", ("--test", "0.9"), "test: expected a share from 0 to 0.8, got 0.9"),
+        (chains(), "smiles,y", ("--test", "0.9"), "test: expected a fraction from 0 to 0.8, got 0.9"),
         (chains(), "smiles,y", ("--task", "binary"), "expected two classes, got 24"),
     ],
 )
@@ -140,20 +140,20 @@ def test_errors_are_one_line(dgn: Any, rows: list[str], header: str, options: tu
         (("predict", "--out", "o.csv", "--device", "gpu"), "expected auto, cpu, cuda or cuda:0, got 'gpu'; cuda is"),
         (("fit", "--device", "gpu"), "expected auto, cpu, cuda or cuda:0, got 'gpu'; cuda is"),
         (("fit", "--task", "regresion"), "did you mean 'regression'"),
-        (("fit", "--test", "0.9"), "expected a share from 0 to 0.8, got 0.9"),
+        (("fit", "--test", "0.9"), "expected a fraction from 0 to 0.8, got 0.9"),
     ],
 )
 def test_options_are_checked_before_anything_is_read(dgn: Any, options: tuple[str, ...], message: str) -> None:
     Path("folder.csv").mkdir()
     Path("file").touch()
-    verb, *rest = options
-    failed = dgn(verb, *(["no-model"] if verb == "predict" else []), "no-table.csv", *rest)
+    command, *rest = options
+    failed = dgn(command, *(["no-model"] if command == "predict" else []), "no-table.csv", *rest)
     assert failed.exit_code == 1
     assert message in failed.output
     assert sorted(path.name for path in Path().iterdir()) == ["file", "folder.csv"]
 
 
-def test_a_column_is_looked_for_before_the_model_is_read(dgn: Any) -> None:
+def test_the_column_is_checked_before_the_model_is_loaded(dgn: Any) -> None:
     failed = dgn("predict", "no-model", write("t.csv", chains()), "--out", "o.csv", "--smiles", "smile")
     assert "did you mean 'smiles'" in failed.output
 
@@ -165,7 +165,7 @@ def test_an_empty_file_and_no_file(dgn: Any) -> None:
     assert "'dgn fit' writes one" in dgn("predict", "none", write("t.csv", chains()), "--out", "o.csv").output
 
 
-def test_without_rdkit_the_command_to_install_it_is_named(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rdkit_the_error_names_the_extra(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = write("t.csv", chains())
     monkeypatch.setitem(sys.modules, "rdkit", None)
     failed = dgn("fit", table)
@@ -173,7 +173,7 @@ def test_without_rdkit_the_command_to_install_it_is_named(dgn: Any, monkeypatch:
     assert "pip install 'dgn[molecules]'" in failed.output
 
 
-def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_fit_resumes(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from dgn.cli.display import Display
 
     table, update = write("t.csv", chains()), Display.update
@@ -185,7 +185,7 @@ def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Display, "update", stop)
     stopped = dgn("fit", table, *QUICK, "--epochs", "3")
     assert stopped.exit_code == 130
-    assert "the same command goes on from there" in stopped.output
+    assert "the same command resumes from it" in stopped.output
     monkeypatch.setattr(Display, "update", update)
     other = dgn("fit", write("t.csv", chains(30)), *QUICK, "--epochs", "3")
     assert "differs in data.dataset" in other.output
@@ -194,7 +194,7 @@ def test_an_interrupted_fit_goes_on(dgn: Any, monkeypatch: pytest.MonkeyPatch) -
     assert "seed 0: begins anew" in resumed.output
 
 
-def test_a_fit_whose_folder_cannot_be_written_is_not_lost(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_whose_folder_cannot_be_written_resumes(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from dgn.molecules import folder
 
     def fail(*_: Any) -> str:

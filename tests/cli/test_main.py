@@ -10,7 +10,7 @@ import pytest
 import dgn.cli
 
 
-def test_threads_sleep_while_they_wait_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_threads_sleep_unless_configured_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     monkeypatch.setattr(dgn.cli, "make_app", lambda: lambda: seen.append(os.environ["OMP_WAIT_POLICY"]))
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
@@ -31,24 +31,24 @@ def test_python_m_dgn_is_the_command_line() -> None:
     assert "directions" in done.stdout
 
 
-def test_help_says_where_to_begin_and_breaks_lines_by_the_terminal(dgn: Any) -> None:
+def test_help_gives_examples_and_wraps_to_the_terminal(dgn: Any) -> None:
     assert "dgn fit TABLE, then dgn predict" in dgn("--help").output
-    for verb in ("fit", "predict", "draw", "train"):
-        assert f"For example: dgn {verb} " in dgn(verb, "--help").output
-    # On 160 columns the line goes on behind the end of the first line of the docstring.
+    for command in ("fit", "predict", "draw", "train"):
+        assert f"For example: dgn {command} " in dgn(command, "--help").output
+    # On 160 columns the paragraph is wrapped later than in the docstring.
     (line,) = (line for line in dgn("predict", "--help").output.splitlines() if "a conformal interval" in line)
-    assert "Rows that cannot be read" in line
+    assert "classification a probability and its standard" in line
 
 
-def test_characters_that_a_terminal_lacks_do_not_end_a_command() -> None:
-    asked = [sys.executable, "-m", "dgn", "info", "zinc/tuned"]
-    done = subprocess.run(asked, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
+def test_characters_that_a_terminal_cannot_encode_are_replaced() -> None:
+    command = [sys.executable, "-m", "dgn", "info", "zinc/tuned"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert b"0.168 ? 0.003" in done.stdout
 
 
-def test_what_the_system_refuses_is_told_in_words(dgn: Any, tmp_path: Any) -> None:
+def test_errors_of_the_operating_system_name_the_path(dgn: Any, tmp_path: Any) -> None:
     (tmp_path / "file").touch()
-    said = dgn("draw", "CCO", "--out", str(tmp_path / "file" / "a.svg"))
-    assert said.exit_code == 1
-    assert "file: expected a place that can be read and written, got '" in said.stderr.replace("\n", "")
+    failed = dgn("draw", "CCO", "--out", str(tmp_path / "file" / "a.svg"))
+    assert failed.exit_code == 1
+    assert "file: expected a path that can be read and written, got '" in failed.stderr.replace("\n", "")

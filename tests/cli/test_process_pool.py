@@ -1,4 +1,4 @@
-"""Processes that train: one that is lost takes no other with it, and is replaced."""
+"""The pool of workers: one that dies breaks no other and is replaced."""
 
 import os
 import signal
@@ -12,16 +12,16 @@ from dgn.cli.process_pool import workers
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_or_fails_is_replaced_and_the_others_live(tmp_path: Path) -> None:
+def test_a_worker_that_dies_or_raises_is_replaced_and_the_others_live(tmp_path: Path) -> None:
     with workers(Console(quiet=True), tmp_path, 2) as pool:
 
-        def both() -> set[int]:  # processes that are free take turns
+        def both() -> set[int]:  # free workers take turns
             return {pool.submit(os.getpid).result() for _ in range(2)}
 
         before = both()
         assert len(before - {os.getpid()}) == 2
         dying, living = pool.submit(os._exit, 3), pool.submit(time.sleep, 1)
-        with pytest.raises(RuntimeError, match="process: expected it to live"):
+        with pytest.raises(RuntimeError, match="process: expected a result"):
             dying.result()
         assert living.result() is None
         after = both()
@@ -31,24 +31,24 @@ def test_a_process_that_dies_or_fails_is_replaced_and_the_others_live(tmp_path: 
         assert len(both() & after) == 1
 
 
-def test_what_has_not_begun_is_cancelled_when_it_ends_early(tmp_path: Path) -> None:
-    found = []
+def test_pending_work_is_cancelled_on_an_error(tmp_path: Path) -> None:
+    futures = []
 
     def end_early() -> None:
         with workers(Console(quiet=True), tmp_path, 1) as pool:
             pool.submit(os.getpid).result()
-            found.extend(pool.submit(time.sleep, 600) for _ in range(2))
+            futures.extend(pool.submit(time.sleep, 600) for _ in range(2))
             raise ValueError("enough")
 
     with pytest.raises(ValueError, match="enough"):
         end_early()
-    begun, left = found
-    assert left.cancelled()
-    assert begun.cancelled() or begun.exception() is not None
+    running, pending = futures
+    assert pending.cancelled()
+    assert running.cancelled() or running.exception() is not None
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_with_nothing_to_do_costs_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_dies_while_idle_is_replaced(tmp_path: Path) -> None:
     with workers(Console(quiet=True), tmp_path, 1) as pool:
         os.kill(pool.submit(os.getpid).result(), signal.SIGKILL)
         time.sleep(0.5)  # until it is noticed

@@ -1,4 +1,4 @@
-"""``dgn search``: trials are runs, the choice is made by validation, and an interrupted search goes on."""
+"""``dgn search``: trials are runs, validation chooses, and an interrupted search resumes."""
 
 import sys
 from pathlib import Path
@@ -45,8 +45,8 @@ def opposed(self: Any, seed: int, metric: str, _: Any) -> RunResult:
     return RunResult(seed, 1234, 1, 20, 3.0, "all epochs done", metrics, history, "cpu")
 
 
-def test_the_real_loop_is_searched(search: Any) -> None:
-    done = search(*(word for change in SMALL for word in ("--set", change)))
+def test_a_search_with_the_real_training_loop(search: Any) -> None:
+    done = search(*(arg for change in SMALL for arg in ("--set", change)))
     assert done.exit_code == 0, done.output
     assert "1/2 network.aggregators [mean]" in done.output
     for trial in ("trial-0", "trial-1"):
@@ -60,67 +60,67 @@ def test_validation_decides_and_test_is_not_shown(search: Any, pretended: Any, m
     done = search()
     assert done.exit_code == 0, done.output
     assert load_experiment("here/best.yaml").network.aggregators == ("mean", "dx1-signed", "dx2-signed")
-    assert "chosen by validation: trial 1" in done.output
+    assert "best on validation: trial 1" in done.output
     assert "60.00" in done.output
     assert "58.76" not in done.output
     assert "38.76" not in done.output
 
 
-def test_an_interrupted_search_goes_on(search: Any, pretended: Any) -> None:
+def test_an_interrupted_search_resumes(search: Any, pretended: Any) -> None:
     pretended.interrupt = True
     assert search().exit_code == 130
     pretended.interrupt = False
     done = search()
     assert done.exit_code == 0, done.output
-    assert "going on" in done.output  # the run that was under way
+    assert "seed 41: resuming" in done.output  # the interrupted run
     assert [name for name, _ in pretended.calls] == ["digits/mean/trial-0"] * 2 + ["digits/mean/trial-1"]
     again = search()
     assert again.exit_code == 0
     assert len(pretended.calls) == 3
 
 
-def test_a_trial_that_diverges_or_cannot_be_is_left_out(search: Any, pretended: Any) -> None:
+def test_trials_that_diverge_or_are_invalid_have_no_score(search: Any, pretended: Any) -> None:
     Path("space.yaml").write_text("settings:\n  network.towers: [3, 2]\n")
     pretended.failing = 41
     done = search("--set", "network.hidden=79")
     assert done.exit_code == 1
-    assert "left out: network.hidden: expected a multiple of the 3 towers, got 79" in done.output
+    assert "skipped: network.hidden: expected a multiple of the 3 towers, got 79" in done.output
     assert "here: expected a trial with a score, got none" in done.stderr
 
 
-def test_a_diverging_trial_is_named_and_the_others_go_on(search: Any, pretended: Any) -> None:
+def test_a_diverging_trial_is_reported_and_the_search_continues(search: Any, pretended: Any) -> None:
     pretended.failing = 41
     done = search()
     assert "trial 0: loss: expected a number, got nan" in done.stderr
     assert len(pretended.calls) == 2
 
 
-def test_settings_that_training_refuses_are_left_out(search: Any) -> None:
+def test_settings_that_training_refuses_have_no_score(search: Any) -> None:
     Path("space.yaml").write_text("settings:\n  kind:\n    other: {augmentation.resample: true}\n    same: {}\n")
-    done = search(*(word for change in SMALL for word in ("--set", change)))
+    done = search(*(arg for change in SMALL for arg in ("--set", change)))
     assert done.exit_code == 0, done.output
     assert "trial 0: augmentation.resample: expected" in done.stderr
-    assert "chosen by validation: trial 1" in done.output
+    assert "best on validation: trial 1" in done.output
 
 
-def test_whatever_goes_wrong_in_a_trial_is_told_and_the_others_go_on(
+def test_any_error_in_a_trial_is_reported_and_the_search_continues(
     search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def train(experiment: Any, *given: Any, **named: Any) -> Any:
+    def train(experiment: Any, *args: Any, **kwargs: Any) -> Any:
         if experiment.name.endswith("trial-0"):
             raise KeyError("a kernel does not compile")
-        return pretended(experiment, *given, **named)
+        return pretended(experiment, *args, **kwargs)
 
     monkeypatch.setattr("dgn.training.trainer.train", train)
     done = search()
     assert done.exit_code == 0, done.output
     assert "trial 0: KeyError: 'a kernel does not compile'" in done.stderr
     assert "Traceback" in done.output
-    assert "chosen by validation: trial 1" in done.output
+    assert "best on validation: trial 1" in done.output
 
 
 @pytest.mark.parametrize("problem", [FileNotFoundError("zinc: expected a file"), ImportError("rdkit: expected")])
-def test_what_every_trial_lacks_ends_the_search(
+def test_missing_data_or_packages_end_the_search(
     search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch, problem: Exception
 ) -> None:
     def train(*_: Any, **__: Any) -> Any:
@@ -135,7 +135,7 @@ def test_what_every_trial_lacks_ends_the_search(
     assert [name for name, _ in pretended.calls] == ["digits/mean/trial-0", "digits/mean/trial-1"]
 
 
-def test_a_trial_behind_the_median_is_given_up(search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_behind_the_median_is_pruned(search: Any, pretended: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [0.5, 0.6, 0.7, 0.8, 0.9, 0.65, 0.7, 0.85]
 
     def result(self: Any, seed: int, metric: str, on_epoch: Any) -> RunResult:
@@ -147,26 +147,26 @@ def test_a_trial_behind_the_median_is_given_up(search: Any, pretended: Any, monk
     Path("space.yaml").write_text("settings:\n  training.learning_rate: {low: 1e-4, high: 1e-2, log: true}\n")
     done = search("--trials", "8", "--prune", "--set", "training.epochs=2")
     assert done.exit_code == 0, done.output
-    given_up = "given up after 1 of 2 epochs: validation accuracy 65.00 there, where the median of 5 others is 70.00"
-    assert f"trial 5: {given_up}" in done.output
+    pruned = "given up after 1 of 2 epochs: validation accuracy 65.00 there, where the median of 5 others is 70.00"
+    assert f"trial 5: {pruned}" in done.output
     assert "trial 6: validation accuracy 70.00" in done.output  # as good as the median
     assert "trial 5" not in done.stderr
     assert not Path("here/trial-5/seed-41/result.json").exists()
-    assert "chosen by validation: trial 4" in done.output
+    assert "best on validation: trial 4" in done.output
     monkeypatch.setattr(type(pretended), "result", opposed)
     again = search("--trials", "8", "--prune", "--set", "training.epochs=2")
-    assert "1/8" not in again.output  # what was given up is not tried again
+    assert "1/8" not in again.output  # a pruned trial is not repeated
 
 
-def test_without_a_space_it_says_how_to_write_one(dgn: Any) -> None:
+def test_without_a_search_space_the_error_shows_an_example(dgn: Any) -> None:
     refused = dgn("search", "digits/dx", "--trials", "3")
     assert refused.exit_code == 1
-    assert "--space: expected a file, for no space comes with digits" in refused.stderr
+    assert "--space: expected a file, as digits has no built-in space" in refused.stderr
     Path("space.yaml").write_text(refused.stderr.partition("such as\n")[2])
     assert load_space("space.yaml").domains == {"training.learning_rate": Range(1e-4, 1e-2, log=True)}
 
 
-def test_without_optuna_it_says_what_to_install(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_optuna_the_error_names_the_extra(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     refused = search()
     assert refused.exit_code == 1

@@ -1,4 +1,4 @@
-"""Trials of a search: one that fails costs itself alone; at once, each is taken by one process, equal ones once."""
+"""Trials of a search: a failure affects one trial; in parallel, each trial runs once, equal ones share a run."""
 
 import gc
 import weakref
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dgn.cli import search_runner as trials
+from dgn.cli import search_runner
 from dgn.training.experiment import load_experiment
 from dgn.tuning.space import read_space
 from dgn.tuning.study import Search
@@ -34,151 +34,149 @@ def make(folder: Path, values: list[str]) -> Search:
 
 
 class Work:
-    """Training that waits until two are at it; notes folders."""
+    """Fake training that waits until two run in parallel, and records their folders."""
 
     def __init__(self) -> None:
         self.folders: list[str] = []
         self.together = 0
         self.barrier = Barrier(2, timeout=0.5)
 
-    def __call__(self, experiment: Any, folder: Path, _device: str, _prune: bool) -> trials.Outcome:
+    def __call__(self, experiment: Any, folder: Path, _device: str, _prune: bool) -> search_runner.Outcome:
         self.folders.append(folder.name)
         try:
             self.barrier.wait()
             self.together += 1
         except BrokenBarrierError:
             self.barrier.reset()
-        return trials.Outcome(1 - experiment.network.dropout, "trained")
+        return search_runner.Outcome(1 - experiment.network.dropout, "trained")
 
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    """Threads in the place of processes."""
+    """Threads instead of processes."""
 
     @contextmanager
     def workers(_console: Any, _folder: Path, processes: int) -> Iterator[ThreadPoolExecutor]:
         with ThreadPoolExecutor(processes) as pool:
             yield pool
 
-    found = Work()
-    monkeypatch.setattr(trials, "workers", workers)
-    monkeypatch.setattr(trials, "_work", found)
-    return found
+    work = Work()
+    monkeypatch.setattr(search_runner, "workers", workers)
+    monkeypatch.setattr(search_runner, "_run_in_worker", work)
+    return work
 
 
-def test_every_trial_is_taken_once_and_some_at_the_same_time(tmp_path: Path, work: Work) -> None:
+def test_every_trial_runs_once_and_some_in_parallel(tmp_path: Path, work: Work) -> None:
     search = make(tmp_path, ["0", "0.1", "0.2"])
-    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert sorted(work.folders) == ["trial-0", "trial-2", "trial-4"]  # three towers do not divide eight channels
     assert work.together >= 2
     assert [trial.number for trial in search.ended()] == [0, 2, 4]
 
 
-def test_trials_that_were_under_way_come_first(tmp_path: Path, work: Work) -> None:
+def test_interrupted_trials_come_first(tmp_path: Path, work: Work) -> None:
     killed = make(tmp_path, ["0", "0.1", "0.2"])
     first = killed.next(6)
     assert first is not None
     second = killed.next(6, [first.number])
     assert second is not None
     search = make(tmp_path, ["0", "0.1", "0.2"])
-    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert sorted(work.folders) == ["trial-0", "trial-2", "trial-4"]
     assert len(search.study.trials) == 6
 
 
-def test_equal_values_at_the_same_time_are_trained_once(tmp_path: Path, work: Work) -> None:
+def test_parallel_trials_with_equal_values_are_trained_once(tmp_path: Path, work: Work) -> None:
     search = make(tmp_path, ["0", "0.1"])
     for _ in range(3):
         search.study.enqueue_trial({"network.dropout": "0.1", "network.towers": "1"})
-    trials.run_at_once(Console(quiet=True), search, 3, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 3, "cpu", 2)
     assert work.folders == ["trial-0"]
     assert [trial.value for trial in search.study.trials] == [0.9, 0.9, 0.9]
 
 
-def test_a_process_that_is_lost_costs_its_trial_alone(
-    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose(experiment: Any, folder: Path, *given: Any) -> trials.Outcome:
+def test_a_worker_that_dies_affects_only_its_trial(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(experiment: Any, folder: Path, *args: Any) -> search_runner.Outcome:
         if folder.name == "trial-0":
-            raise RuntimeError("process: expected it to live")
-        return work(experiment, folder, *given)
+            raise RuntimeError("process: expected a result")
+        return work(experiment, folder, *args)
 
-    monkeypatch.setattr(trials, "_work", lose)
+    monkeypatch.setattr(search_runner, "_run_in_worker", lose)
     search = make(tmp_path, ["0", "0.1", "0.2"])
-    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
     assert [trial.number for trial in search.ended()] == [2, 4]
     assert search.next(6) is None
 
 
-def test_missing_data_ends_processes(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lack(*_: Any) -> trials.Outcome:
+def test_missing_data_end_the_workers(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> search_runner.Outcome:
         raise FileNotFoundError("digits: expected a file")
 
-    monkeypatch.setattr(trials, "_work", lack)
+    monkeypatch.setattr(search_runner, "_run_in_worker", fail)
     search = make(tmp_path, ["0", "0.1"])
     with pytest.raises(FileNotFoundError, match="expected a file"):
-        trials.run_at_once(Console(quiet=True), search, 4, "cpu", 2)
+        search_runner.run_in_parallel(Console(quiet=True), search, 4, "cpu", 2)
     assert not work.folders
-    assert search.next(4) is not None  # to go on with
+    assert search.next(4) is not None  # to resume with
 
 
 @pytest.mark.usefixtures("work")
-def test_graphs_are_loaded_before_processes_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    seen: list[int] = []
+def test_graphs_are_loaded_before_workers_need_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[int] = []
+    trained: list[int] = []
 
     def load(experiment: Any, progress: bool = False) -> Any:  # noqa: ARG001
-        if experiment.data.random_walk == 5:
-            raise ValueError("random_walk: expected another")
-        asked.append(experiment.data.random_walk)
+        if experiment.data.rwse_steps == 5:
+            raise ValueError("rwse_steps: expected another")
+        loaded.append(experiment.data.rwse_steps)
         return SimpleNamespace()
 
-    def train(experiment: Any, *_: Any) -> trials.Outcome:
-        assert experiment.data.random_walk in asked
-        seen.append(experiment.data.random_walk)
-        return trials.Outcome(1.0, "trained")
+    def train(experiment: Any, *_: Any) -> search_runner.Outcome:
+        assert experiment.data.rwse_steps in loaded
+        trained.append(experiment.data.rwse_steps)
+        return search_runner.Outcome(1.0, "trained")
 
     monkeypatch.setattr("dgn.training.load.load_graphs", load)
-    monkeypatch.setattr(trials, "_work", train)
-    space = read_space({"settings": {"training.weight_decay": ["0", "1e-3"], "data.random_walk": ["0", "4", "5"]}})
+    monkeypatch.setattr(search_runner, "_run_in_worker", train)
+    space = read_space({"settings": {"training.weight_decay": ["0", "1e-3"], "data.rwse_steps": ["0", "4", "5"]}})
     search = Search(tmp_path, load_experiment("digits/mean"), space, [41])
-    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
-    assert asked == [0, 4]  # once, though they take turns
-    assert sorted(seen) == [0, 0, 4, 4]
-    trials.run_at_once(Console(quiet=True), search, 6, "cpu", 2)
-    assert asked == [0, 4]  # none when no trial is left
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
+    assert loaded == [0, 4]  # once, though trials alternate
+    assert sorted(trained) == [0, 0, 4, 4]
+    search_runner.run_in_parallel(Console(quiet=True), search, 6, "cpu", 2)
+    assert loaded == [0, 4]  # none when no trial is left
 
 
-@pytest.mark.parametrize("run", [trials.run_in_turn, trials.run_at_once])
-def test_what_is_wrong_with_every_trial_fails_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+@pytest.mark.parametrize("run", [search_runner.run_sequentially, search_runner.run_in_parallel])
+def test_an_error_of_every_trial_fails_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     search = make(tmp_path, ["0", "0.1"])
-    given = (Console(quiet=True), search, 4)
+    args = (Console(quiet=True), search, 4)
     with pytest.raises(ValueError, match="device: expected auto"):
-        run(*given, "gpu", 2)
+        run(*args, "gpu", 2)
 
     def damaged(*_: Any, **__: Any) -> Any:
         raise ValueError("digits: expected checksum 1, got another")
 
     monkeypatch.setattr("dgn.training.load.load_graphs", damaged)
     with pytest.raises(ValueError, match="expected checksum 1"):
-        run(*given, "cpu", 2)
+        run(*args, "cpu", 2)
     assert [trial.state.name for trial in search.study.trials] == ["RUNNING"]
 
 
-class Held:
-    """What training holds on to in a circle: a network in training."""
+class Cycle:
+    """A reference cycle, as of a network in training."""
 
     def __init__(self) -> None:
         self.itself = self
 
 
-def test_what_a_trial_held_is_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[weakref.ref[Held]] = []
+def test_the_memory_of_a_trial_is_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    references: list[weakref.ref[Cycle]] = []
 
     def train(*_: Any, **__: Any) -> Any:
-        assert all(found() is None for found in held)
-        network = Held()
-        held.append(weakref.ref(network))
+        assert all(reference() is None for reference in references)
+        network = Cycle()
+        references.append(weakref.ref(network))
         raise ValueError("augmentation.resample: expected eigenvectors")
 
     monkeypatch.setattr("dgn.training.trainer.train", train)
@@ -186,18 +184,20 @@ def test_what_a_trial_held_is_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     gc.disable()  # so that none is collected by chance
     try:
         search = make(tmp_path, ["0", "0.1"])
-        trials.run_in_turn(Console(quiet=True), search, 4, "cpu")
-        assert held[-1]() is None
+        search_runner.run_sequentially(Console(quiet=True), search, 4, "cpu")
+        assert references[-1]() is None
         experiment = load_experiment("digits/mean")
-        assert trials._work(experiment, tmp_path / "own", "cpu", False).told.startswith("augmentation.resample")
-        assert held[-1]() is None
+        assert search_runner._run_in_worker(experiment, tmp_path / "own", "cpu", False).message.startswith(
+            "augmentation.resample"
+        )
+        assert references[-1]() is None
     finally:
         gc.enable()
-    assert len(held) == 3
+    assert len(references) == 3
     assert [trial.state.name for trial in search.study.trials] == ["FAIL"] * 4
 
 
-def test_a_device_that_was_lost_ends_the_search_but_not_again_at_its_trial(
+def test_a_lost_device_ends_the_search_but_not_again_at_its_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: Any, **__: Any) -> Any:
@@ -207,19 +207,19 @@ def test_a_device_that_was_lost_ends_the_search_but_not_again_at_its_trial(
     monkeypatch.setattr("dgn.training.load.load_graphs", lambda *_: SimpleNamespace(metric="accuracy", note=""))
     monkeypatch.setattr("dgn.training.devices.free_memory", lost)
     search = make(tmp_path, ["0", "0.1"])
-    for states in (["FAIL"], ["FAIL"] * 3):  # the second cannot be: three towers
+    for states in (["FAIL"], ["FAIL"] * 3):  # the second is invalid: three towers
         with pytest.raises(RuntimeError, match="illegal memory access"):
-            trials.run_in_turn(Console(quiet=True), search, 4, "cpu")
+            search_runner.run_sequentially(Console(quiet=True), search, 4, "cpu")
         assert [trial.state.name for trial in search.study.trials] == states
-    with pytest.raises(RuntimeError, match="illegal memory access"):  # so that the process is not used again
-        trials._work(load_experiment("digits/mean"), tmp_path / "own", "cpu", False)
+    with pytest.raises(RuntimeError, match="illegal memory access"):  # so that the worker is replaced
+        search_runner._run_in_worker(load_experiment("digits/mean"), tmp_path / "own", "cpu", False)
 
 
 @pytest.mark.slow
-def test_processes_train(dgn: Any) -> None:
+def test_workers_train(dgn: Any) -> None:
     Path("space.yaml").write_text("settings: {network.aggregators: [[mean], [max], [mean, dx1-signed]]}")
-    told = ("search", "digits/mean", "--space", "space.yaml", "--trials", "3", "--out", "here", "--device", "cpu")
-    done = dgn(*told, "--parallel", "2", *(word for change in SMALL for word in ("--set", change)))
+    command = ("search", "digits/mean", "--space", "space.yaml", "--trials", "3", "--out", "here", "--device", "cpu")
+    done = dgn(*command, "--parallel", "2", *(arg for change in SMALL for arg in ("--set", change)))
     assert done.exit_code == 0, done.output
     for number in range(3):
         assert Path(f"here/trial-{number}/seed-41/result.json").exists()

@@ -1,4 +1,4 @@
-"""``dgn train``: the run folder, coming back to it, and the embedded default."""
+"""``dgn train``: the run folder, resuming, and the default on digits."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ import torch
 import yaml
 
 
-def test_a_run_leaves_its_folder_and_shows_the_paper(dgn: Any, training: Any, tmp_path: Path) -> None:
+def test_a_run_writes_its_folder_and_shows_the_paper(dgn: Any, training: Any, tmp_path: Path) -> None:
     done = dgn("train", "zinc/tuned", "--seeds", "41,95", "--device", "cpu", "--set", "training.epochs=2")
     assert done.exit_code == 0, done.output
     assert training.calls == [("zinc/tuned", [41, 95])]
@@ -42,35 +42,35 @@ def test_finished_seeds_are_not_trained_again(dgn: Any, training: Any) -> None:
     assert "zinc/tuned in here: finished: seed 41; new: seed 95" in again.output
     assert "0.680 ± 0.382" in again.output
     assert dgn(*run, "95").exit_code == 0
-    assert "| 41 | 0.410" in Path("here/results.md").read_text()  # all seeds of the folder, not the last asked for
+    assert "| 41 | 0.410" in Path("here/results.md").read_text()  # all seeds of the folder, not only the last
     assert len(training.calls) == 2
 
 
-def test_an_interrupted_run_says_how_to_go_on(dgn: Any, training: Any) -> None:
+def test_an_interrupted_run_can_be_resumed(dgn: Any, training: Any) -> None:
     run = ("train", "zinc/tuned", "--out", "here", "--device", "cpu", "--seeds", "41")
     training.interrupt = True
     stopped = dgn(*run)
     assert stopped.exit_code == 130
-    assert "the same command goes on from there" in stopped.output
+    assert "the same command resumes from it" in stopped.output
     training.interrupt = False
     resumed = dgn(*run).output
     assert "resuming: seed 41" in resumed
-    assert "seed 41: going on" in resumed
+    assert "seed 41: resuming" in resumed
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to hear")
-def test_a_batch_system_may_end_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "dgn", "train", "digits/mean", "--seeds", "1", "--device", "cpu", "--out", "here"]
     with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
-        assert any("epoch 1/" in said for said in iter(running.stdout.readline, ""))
+        assert any("epoch 1/" in printed for printed in iter(running.stdout.readline, ""))
         running.send_signal(signal.SIGTERM)
-        said, _ = running.communicate()
+        output, _ = running.communicate()
     assert running.returncode == 130
-    assert "the same command goes on from there" in said.replace("\n", " ")
+    assert "the same command resumes from it" in output.replace("\n", " ")
 
 
-def test_what_finished_beside_a_failure_is_kept(dgn: Any, training: Any) -> None:
+def test_finished_seeds_are_kept_when_another_fails(dgn: Any, training: Any) -> None:
     training.failing = 95
     failed = dgn("train", "zinc/tuned", "--out", "here", "--device", "cpu", "--seeds", "41,95")
     assert failed.exit_code == 1
@@ -79,7 +79,7 @@ def test_what_finished_beside_a_failure_is_kept(dgn: Any, training: Any) -> None
     assert not Path("here/seed-95/result.json").exists()
 
 
-def test_missing_data_leave_nothing_in_the_way(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data_leave_no_run_folder(dgn: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise FileNotFoundError("zinc: expected a file")
 
@@ -87,11 +87,11 @@ def test_missing_data_leave_nothing_in_the_way(dgn: Any, training: Any, monkeypa
         patched.setattr("dgn.training.load.load_graphs", fail)
         assert "zinc: expected a file" in dgn("train", "zinc/tuned").stderr
     assert not Path("runs").exists()
-    assert dgn("train", "zinc/tuned", "--data", "there", "--device", "cpu").exit_code == 0
+    assert dgn("train", "zinc/tuned", "--data", "elsewhere", "--device", "cpu").exit_code == 0
     assert len(training.calls) == 1
 
 
-def test_teachers_that_are_not_trained_are_missed_first(dgn: Any, training: Any) -> None:
+def test_missing_teachers_are_reported_before_training(dgn: Any, training: Any) -> None:
     done = dgn("train", "cifar10/plus-distilled", "--device", "cpu")
     assert done.exit_code == 1
     assert "train it first, as with dgn train cifar10/plus" in " ".join(done.output.split())
@@ -104,8 +104,8 @@ def test_teachers_that_are_not_trained_are_missed_first(dgn: Any, training: Any)
     [
         (["zinc/tunned"], "did you mean 'zinc/tuned'?"),
         (["zinc/tuned", "--set", "training.epoch=3"], "did you mean 'epochs'?"),
-        (["zinc/tuned", "--seeds", "41;95"], "--seeds: expected different whole numbers"),
-        (["zinc/tuned", "--seeds", "4,4"], "--seeds: expected different whole numbers"),
+        (["zinc/tuned", "--seeds", "41;95"], "--seeds: expected distinct integers"),
+        (["zinc/tuned", "--seeds", "4,4"], "--seeds: expected distinct integers"),
         (["zinc/tuned", "--seeds", str(2**64)], "training.seeds: expected different whole numbers from 0, below 2**64"),
         (["none.yaml"], "none.yaml: expected a YAML file"),
     ],
@@ -123,8 +123,10 @@ def test_other_settings_in_the_same_folder_are_refused(dgn: Any, training: Any) 
     dgn(*run)
     refused = dgn(*run, "--set", "network.dropout=0.5", "--data", "elsewhere")
     assert refused.exit_code == 1
-    told = "differs in data.path (None there, elsewhere asked for), network.dropout (0.0 there, 0.5 asked for); choose"
-    assert told in refused.stderr
+    message = (
+        "differs in data.path (None there, elsewhere asked for), network.dropout (0.0 there, 0.5 asked for); choose"
+    )
+    assert message in refused.stderr
     assert len(training.calls) == 1
 
 
@@ -141,41 +143,41 @@ def test_the_default_compares_networks_on_digits(dgn: Any, training: Any, tmp_pa
     assert rows[-1] == "| dx-signed | mean, dx1-signed, dx2-signed | 1,234 | 41.00 | 3 |"
 
 
-def test_the_default_trains_on_the_graphs_that_are_asked_for(dgn: Any) -> None:
+def test_the_default_uses_the_data_options(dgn: Any) -> None:
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     refused = dgn("train", "--device", "cpu", "--data", "nowhere")
     assert refused.exit_code == 1
     assert "path: expected a file or folder, found nothing at nowhere" in refused.stderr
     settings = ["data.rwse_steps=2", "data.train_fraction=0.01", "training.epochs=1", "network.hidden=4"]
-    done = dgn("train", "--device", "cpu", *(part for each in settings for part in ("--set", each)))
+    done = dgn("train", "--device", "cpu", *(arg for setting in settings for arg in ("--set", setting)))
     assert done.exit_code == 0, done.output
 
 
 @pytest.fixture
 def small(dgn: Any) -> Iterator[Any]:
-    """The real loop on few digits; on a busy machine, threads that wait for each other would make it slow."""
+    """The real training loop on few digits, with one thread."""
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     settings = ["training.epochs=2", "data.train_fraction=0.05", "network.hidden=8"]
-    changes = [part for setting in settings for part in ("--set", setting)]
+    changes = [arg for setting in settings for arg in ("--set", setting)]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield lambda *more: dgn("train", "digits/dx", *changes, "--out", "here", "--device", "cpu", *more)
     torch.set_num_threads(threads)
 
 
-def test_the_real_loop_fills_the_folder(small: Any, tmp_path: Path) -> None:
+def test_the_real_loop_writes_the_folder(small: Any, tmp_path: Path) -> None:
     done = small("--seeds", "1,2")
     assert done.exit_code == 0, done.output
     for seed in (1, 2):
         folder = tmp_path / "here" / f"seed-{seed}"
         assert {path.name for path in folder.iterdir()} >= {"result.json", "metrics.csv", "model.safetensors"}
-        told = json.loads((folder / "result.json").read_text())
-        assert (told["epochs"], told["seed"]) == (2, seed)
-        assert set(told["metrics"]) == {"train", "val", "test"}
+        result = json.loads((folder / "result.json").read_text())
+        assert (result["epochs"], result["seed"]) == (2, seed)
+        assert set(result["metrics"]) == {"train", "val", "test"}
         assert len((folder / "metrics.csv").read_text().splitlines()) == 3
 
 
-def test_the_real_loop_goes_on_with_more_seeds(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_loop_resumes_with_more_seeds(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -33,18 +33,18 @@ def make_table(tmp_path: Path) -> MakeTable:
 
 @pytest.fixture(scope="session")
 def numbers() -> list[tuple[str, float]]:
-    """Molecules, and a number that their letters decide."""
+    """SMILES, and a number computed from their letters."""
     return [(one, len(one) + 2.0 * one.count("O") - one.count("1")) for one in SMILES]
 
 
 @pytest.fixture(scope="session")
 def fitted(numbers: list[tuple[str, float]], tmp_path_factory: pytest.TempPathFactory) -> tuple[Fitted, Path]:
-    """A small ensemble for numbers, and its folder."""
+    """A small regression ensemble, and its folder."""
     folder = tmp_path_factory.mktemp("fit")
     path = folder / "table.csv"
     path.write_text("id,smiles,y\n" + "".join(f"m{n},{s},{y}\n" for n, (s, y) in enumerate(numbers)) + "m84,C(,1\n")
     data = read_table(open_table(path))
     split = split_molecules(data.molecules, data.task, "random")
-    found = fit_table(data, split, FitOptions(members=2, epochs=3, device="cpu"), folder / "model" / "training")
-    write_folder(found, folder / "model", "table", data.problems)
-    return found, folder / "model"
+    result = fit_table(data, split, FitOptions(ensemble_size=2, epochs=3, device="cpu"), folder / "model" / "training")
+    write_folder(result, folder / "model", "table", data.problems)
+    return result, folder / "model"

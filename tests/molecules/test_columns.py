@@ -1,4 +1,4 @@
-"""Columns are found, tasks guessed, and what cannot be learned refused."""
+"""Columns and tasks are detected, and targets that cannot be learned are refused."""
 
 import math
 
@@ -9,21 +9,21 @@ from dgn.molecules.columns import Target, find_smiles, find_targets, read_target
 MANY = ["CCO", "c1ccccc1", "CCN"]
 
 
-def test_smiles_are_found_by_name_or_by_content() -> None:
+def test_smiles_are_detected_by_name_or_by_content() -> None:
     assert find_smiles(["id", "SMILES"], {"id": ["C", "N", "O"], "SMILES": MANY}) == "SMILES"
     assert find_smiles(["smiles", "drug"], {"smiles": ["x", "y", "z"], "drug": MANY}) == "drug"
     assert find_smiles(["kind", "drug"], {"kind": ["CI", "CN", "CI"], "drug": MANY}) == "drug"
     assert find_smiles(["canonical_smiles", "smiles"], {"canonical_smiles": MANY, "smiles": MANY}) == "smiles"
 
 
-def test_of_several_columns_of_smiles_none_is_guessed() -> None:
+def test_several_columns_of_smiles_are_ambiguous() -> None:
     sample = {"solvent_smiles": ["O", "CO", "O"], "solute_smiles": MANY, "smiles_note": ["x", "y", "z"]}
     with pytest.raises(ValueError, match="got solvent_smiles, solute_smiles; choose one with --smiles"):
         find_smiles(list(sample), sample)
     assert find_smiles(["solute_smiles", "smiles_note"], sample) == "solute_smiles"
 
 
-def test_without_smiles_or_header_is_refused() -> None:
+def test_a_table_without_smiles_or_header_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a column of SMILES, got columns a, b"):
         find_smiles(["a", "b"], {"a": ["1", "2"], "b": ["x", "y"]})
     with pytest.raises(ValueError, match="put a line such as smiles,y above it"):
@@ -33,9 +33,9 @@ def test_without_smiles_or_header_is_refused() -> None:
     assert find_smiles(["CO", "y"], {"CO": MANY, "y": ["1", "2", "3"]}) == "CO"
 
 
-def test_targets_are_found() -> None:
+def test_targets_are_detected() -> None:
     sample = {"smiles": MANY, "mol_id": ["1", "2", "3"], "logP": ["1.5", "2", "3"], "SA": ["1.2", "2", "4"]}
-    with pytest.raises(ValueError, match="one of logP, SA; name it with --target"):
+    with pytest.raises(ValueError, match="got logP, SA; choose it with --target"):
         find_targets(list(sample), sample, "smiles")
     assert find_targets(["smiles", "mol_id", "logP"], sample, "smiles") == ["logP"]
     assert find_targets(["smiles", "logP", "y"], {**sample, "y": ["1", "2", "3"]}, "smiles") == ["y"]
@@ -44,12 +44,12 @@ def test_targets_are_found() -> None:
     assert find_targets(["smiles", "kind"], {"smiles": MANY, "kind": ["yes", "no", "no"]}, "smiles") == ["kind"]
 
 
-def test_a_target_with_decimal_commas_is_found_so_that_they_are_said() -> None:
+def test_a_target_with_decimal_commas_is_detected_to_be_refused_later() -> None:
     sample = {"smiles": MANY, "Name": ["a", "b", "c"], "logP": ["1,5", "2,5", "3"]}
     assert find_targets(list(sample), sample, "smiles") == ["logP"]
 
 
-def test_tasks_are_guessed() -> None:
+def test_tasks_are_inferred() -> None:
     assert read_targets({"y": ["1", "2", "", "2.5"]}) == ("regression", [Target("y")])
     assert read_targets({"y": ["1", "0", "1.0"]}) == ("binary", [Target("y", ("0", "1"))])
     assert read_targets({"y": ["active", "inactive"]})[1] == [Target("y", ("inactive", "active"))]
@@ -82,20 +82,20 @@ def test_few_values_of_neither_class(values: list[str], task: str | None, classe
 @pytest.mark.parametrize(
     ("values", "task", "message"),
     [
-        ({"y": ["1", "1.0", ""]}, None, "target 'y': expected at least two different values, got 1"),
+        ({"y": ["1", "1.0", ""]}, None, "target 'y': expected at least two distinct values, got 1"),
         ({"y": ["", "NA"]}, None, "got none"),
-        ({"y": ["a", "b", "c"]}, None, "expected numbers or two classes, got 3 different texts"),
+        ({"y": ["a", "b", "c"]}, None, "expected numbers or two classes, got 3 distinct texts"),
         ({"y": ["1,5", "2,25", "-3"]}, None, "target 'y': expected numbers such as 1234.5, got '1,5'"),
         (
             {"y": ["1", "2", "3", "1,5"]},
             None,
             "write them with a decimal point",
-        ),  # in whole numbers alone it would learn
+        ),  # else it would be fitted to the integers only
         ({"y": ["1,234", "12,345,678.9", "3"]}, "regression", "and without commas"),
         (
             {"y": ["no", "yes"]},
             "regression",
-            "'y': expected numbers, got 2 different texts such as 'no'; choose another",
+            "'y': expected numbers, got 2 distinct texts such as 'no'; choose another",
         ),
         ({"y": ["1", "2", "3"]}, "binary", "expected two classes, got 3"),
         ({"y": ["no"] * 90 + ["yes"] * 9 + ["unclear"]}, "binary", "expected two classes, got 3"),
@@ -103,7 +103,9 @@ def test_few_values_of_neither_class(values: list[str], task: str | None, classe
         ({"y": ["1", "0"]}, "regresion", "did you mean 'regression'"),
     ],
 )
-def test_what_cannot_be_learned_is_refused(values: dict[str, list[str]], task: str | None, message: str) -> None:
+def test_targets_that_cannot_be_learned_are_refused(
+    values: dict[str, list[str]], task: str | None, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         read_targets(values, task)
 

@@ -1,4 +1,4 @@
-"""Conformal intervals hold the truth as often as promised."""
+"""Conformal intervals have the coverage of their level."""
 
 import math
 
@@ -9,16 +9,16 @@ from dgn.molecules.conformal import conformal_scores, half_width
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
-def test_coverage_is_as_promised(level: float) -> None:
+def test_coverage_equals_the_level(level: float) -> None:
     generator = torch.Generator().manual_seed(0)
-    held, trials = 99, 400
-    spread = torch.rand(held + 1, trials, generator=generator, dtype=torch.float64) + 0.1
-    truth = spread * torch.randn(held + 1, trials, generator=generator, dtype=torch.float64)
+    count, trials = 99, 400
+    spread = torch.rand(count + 1, trials, generator=generator, dtype=torch.float64) + 0.1
+    truth = spread * torch.randn(count + 1, trials, generator=generator, dtype=torch.float64)
     floor = torch.full((trials,), 0.05, dtype=torch.float64)
     zero = torch.zeros_like(truth)
-    scores = conformal_scores(truth[:held], zero[:held], spread[:held], floor)
-    half = half_width(scores, level, spread[held:], floor)
-    covered = float((truth[held:].abs() <= half).double().mean())
+    scores = conformal_scores(truth[:count], zero[:count], spread[:count], floor)
+    half = half_width(scores, level, spread[count:], floor)
+    covered = float((truth[count:].abs() <= half).double().mean())
     assert covered == pytest.approx(level, abs=4 * math.sqrt(level * (1 - level) / trials))
 
 

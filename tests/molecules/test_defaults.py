@@ -1,4 +1,4 @@
-"""The usual settings: by size, task, and whether a class is rare."""
+"""Default settings by size, task, and whether a class is rare."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +18,13 @@ from dgn.plot.attribution import attribute
 
 
 @pytest.mark.parametrize("molecules", [500, 9_999, 10_000])
-def test_rare_classes_have_a_network_of_their_own_in_large_tables(molecules: int) -> None:
-    usual, rare = (default_experiment(molecules, (3, 4), "t", "multi-label", rare=each) for each in (False, True))
+def test_rare_classes_of_large_tables_have_their_own_settings(molecules: int) -> None:
+    usual, rare = (default_experiment(molecules, (3, 4), "t", "multi-label", rare=flag) for flag in (False, True))
     assert rare == (rare_experiment((3, 4), "t") if molecules == 10_000 else usual)
     assert usual != rare_experiment((3, 4), "t")
 
 
-def test_values_that_are_missing_make_no_class_rare() -> None:
+def test_missing_values_make_no_class_rare() -> None:
     values = torch.full((1_000, 2), torch.nan)
     values[:40, 0], values[:20, 1] = 0, 1
     assert not is_rare(values, "multi-label")
@@ -35,24 +35,24 @@ def test_values_that_are_missing_make_no_class_rare() -> None:
 
 
 @pytest.mark.parametrize("active", [1, 2])
-def test_a_fit_asks_whether_a_class_is_rare_among_its_training_molecules(
+def test_a_fit_checks_for_a_rare_class_in_its_training_split(
     make_table: Callable[..., Path], active: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(defaults, "LARGE", 100)
     rows = [("C" * length + "O", int(length <= active), "train") for length in range(1, 101)]
-    rows += [("N" + "C" * length, length % 2, part) for length in (1, 2) for part in ("val", "test")]
+    rows += [("N" + "C" * length, length % 2, name) for length in (1, 2) for name in ("val", "test")]
     data = read_table(open_table(make_table(rows, ("smiles", "y", "split"))), split="split")
-    split, options = split_molecules(data.molecules, data.task), FitOptions(members=2, epochs=2, device="cpu")
+    split, options = split_molecules(data.molecules, data.task), FitOptions(ensemble_size=2, epochs=2, device="cpu")
     fitted = fit_table(data, split, options, tmp_path / "model" / "training")
     network = fitted.model.experiment.network
     assert network.aggregators == (("mean", "dx1") if active == 1 else ("mean", "max", "min", "dx1", "dx2"))
 
     write_folder(fitted, tmp_path / "model", "table", data.problems)
     loaded, graphs = load_model(tmp_path / "model", "cpu"), data.molecules.graphs
-    assert ("not the kinds of bonds" in (tmp_path / "model" / "README.md").read_text()) == (active == 1)
-    said = loaded.predict(graphs).mean
-    torch.testing.assert_close(said, fitted.model.predict(graphs).mean)
-    assert said.isfinite().all()
-    asked = loaded.ensemble.complete(graphs)
-    shares = attribute(loaded.ensemble.networks[0], asked[0], 0)
+    assert ("without bond types" in (tmp_path / "model" / "README.md").read_text()) == (active == 1)
+    prediction = loaded.predict(graphs).mean
+    torch.testing.assert_close(prediction, fitted.model.predict(graphs).mean)
+    assert prediction.isfinite().all()
+    complete = loaded.ensemble.add_required_inputs(graphs)
+    shares = attribute(loaded.ensemble.networks[0], complete[0], 0)
     assert shares.nodes.isfinite().all()

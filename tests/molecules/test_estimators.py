@@ -1,4 +1,4 @@
-"""The estimators as scikit-learn uses them: parameters, clones, cross-validation, and models that come back."""
+"""The estimators in scikit-learn: parameters, clones, cross-validation, saving and loading."""
 
 from copy import copy
 from dataclasses import replace
@@ -14,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 import dgn
 from dgn.molecules.columns import Target
 
-QUICK = {"members": 1, "epochs": 2, "device": "cpu", "validation_fraction": 0.2}
+QUICK = {"ensemble_size": 1, "epochs": 2, "device": "cpu", "validation_fraction": 0.2}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_parameters_and_clones(regressor: "dgn.DGNRegressor") -> None:
         twin.predict(["CO"])
 
 
-def test_numbers(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
+def test_regression(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
     smiles = np.array([one for one, _ in numbers[:9]])
     found = regressor.predict(smiles)
     assert found.shape == (9,)
@@ -49,10 +49,10 @@ def test_numbers(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]
     assert (found < high).all()
     assert isinstance(regressor.score(smiles, [y for _, y in numbers[:9]]), float)
     assert (regressor.predict_spread(smiles) == 0).all()  # one member
-    with pytest.warns(UserWarning, match="intervals of 99.9 % have no ends: they need at least 999 validation molec"):
+    with pytest.warns(UserWarning, match="intervals of 99.9 % are infinite: they need at least 999 validation molec"):
         low, high = regressor.predict_interval(smiles, 0.999)
     assert np.isinf(high - low).all()
-    with pytest.warns(UserWarning, match="2 SMILES cannot be read, NaN stands for them"):
+    with pytest.warns(UserWarning, match="2 SMILES cannot be read, their predictions are NaN"):
         gaps = regressor.predict([None, smiles[0], np.nan])
     np.testing.assert_array_equal(np.isnan(gaps), [True, False, True])
 
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_model(regressor: "dgn.DGNRegressor", numbe
     np.testing.assert_array_equal(again.predict(["CCO"]), regressor.predict(["CCO"]))
 
 
-def test_classes(classifier: "dgn.DGNClassifier") -> None:
+def test_classification(classifier: "dgn.DGNClassifier") -> None:
     assert classifier.classes_.tolist() == ["chain", "ring"]
     found = classifier.predict_proba(["CCO", "c1ccccc1"])
     np.testing.assert_allclose(found.sum(axis=1), 1)
@@ -76,7 +76,7 @@ def test_several_targets_with_gaps(numbers: list[tuple[str, float]]) -> None:
 
 
 class Missing:
-    """Like pandas' NA: compared with anything it answers itself, and it is neither true nor false."""
+    """Like pandas' NA: any comparison returns itself, and it has no truth value."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -93,7 +93,7 @@ class Missing:
 )
 def test_an_unknown_label_is_no_class(numbers: list[tuple[str, float]], labels: tuple[Any, Any], unknown: Any) -> None:
     y = [unknown if n < 2 else labels["1" in one] for n, (one, _) in enumerate(numbers)]
-    with pytest.warns(UserWarning, match=r"2 rows: no value to learn from; left out \(places 0, 1\)"):
+    with pytest.warns(UserWarning, match=r"2 rows: no target value; left out \(indices 0, 1\)"):
         model = dgn.DGNClassifier(**{**QUICK, "epochs": 1}).fit([one for one, _ in numbers], y)
     assert model.classes_.tolist() == list(labels)
 
@@ -115,32 +115,32 @@ def test_saved_and_loaded(regressor: "dgn.DGNRegressor", classifier: "dgn.DGNCla
     assert twin.get_params() == regressor.get_params()
     with pytest.raises(ValueError, match="use the other class"):
         dgn.DGNRegressor.load(tmp_path / "c", "cpu")
-    with pytest.raises(ValueError, match=r"folder: expected a new one, got .*c, which is taken; choose another"):
+    with pytest.raises(ValueError, match=r"folder: expected a new one, got .*c, which exists; choose another"):
         regressor.save(tmp_path / "c")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "params",
     [
-        {"epochs": np.int64(1), "members": np.int64(1), "random_state": np.int64(3), "search": np.int64(0)},
+        {"epochs": np.int64(1), "ensemble_size": np.int64(1), "random_state": np.int64(3), "search": np.int64(0)},
         {"random_state": None, "epochs": 1},
         {"random_state": np.random.RandomState(0), "epochs": 1},
     ],
 )
-def test_numbers_of_numpy_are_parameters(
-    numbers: list[tuple[str, float]], tmp_path: Path, given: dict[str, Any]
+def test_numpy_integers_are_parameters(
+    numbers: list[tuple[str, float]], tmp_path: Path, params: dict[str, Any]
 ) -> None:
-    model = dgn.DGNRegressor(**{**QUICK, "validation_fraction": np.float32(0.2), **given})
+    model = dgn.DGNRegressor(**{**QUICK, "validation_fraction": np.float32(0.2), **params})
     model.fit([one for one, _ in numbers[:30]], [y for _, y in numbers[:30]]).save(tmp_path)
-    known = dgn.DGNRegressor.load(tmp_path, "cpu").get_params()
-    assert known["epochs"] == known["members"] == 1
-    assert known["random_state"] == (3 if given["random_state"] == 3 else None)
+    loaded = dgn.DGNRegressor.load(tmp_path, "cpu").get_params()
+    assert loaded["epochs"] == loaded["ensemble_size"] == 1
+    assert loaded["random_state"] == (3 if params["random_state"] == 3 else None)
 
 
 @pytest.mark.parametrize(
     "labels", [["0", "1"], ["01", "1"], [0, 1], [-0.5, 2.0], [False, True], np.array(["a", "b"], dtype=object)]
 )
-def test_labels_come_back_as_they_were(classifier: "dgn.DGNClassifier", tmp_path: Path, labels: Any) -> None:
+def test_labels_survive_saving(classifier: "dgn.DGNClassifier", tmp_path: Path, labels: Any) -> None:
     other = copy(classifier)
     other.classes_ = np.array(labels)
     low, high = map(str, labels)
@@ -153,8 +153,8 @@ def test_labels_come_back_as_they_were(classifier: "dgn.DGNClassifier", tmp_path
 
 def test_labels_are_sorted_whichever_is_the_positive_one(classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
     """``dgn fit`` takes active for the positive one; scikit-learn reads probabilities in the order of the labels."""
-    turned = replace(classifier.model_, targets=(Target("y", ("inactive", "active")),), facts={})
-    turned.save(tmp_path / "fit")
+    flipped = replace(classifier.model_, targets=(Target("y", ("inactive", "active")),), facts={})
+    flipped.save(tmp_path / "fit")
     found = dgn.DGNClassifier.load(tmp_path / "fit", "cpu")
     found.save(tmp_path / "again")
     for one in (found, dgn.DGNClassifier.load(tmp_path / "again", "cpu")):
@@ -162,36 +162,36 @@ def test_labels_are_sorted_whichever_is_the_positive_one(classifier: "dgn.DGNCla
         np.testing.assert_array_equal(one.predict_proba(["CCO"])[:, ::-1], classifier.predict_proba(["CCO"]))
 
 
-def test_one_column_comes_back_as_one(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
+def test_the_shape_of_predictions_survives_saving(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
     other = copy(regressor)
     other._flat = False
     other.save(tmp_path)
     assert dgn.DGNRegressor.load(tmp_path, "cpu").predict(["CO"]).shape == other.predict(["CO"]).shape == (1, 1)
 
 
-def test_a_model_of_many_labels_is_for_neither(classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
+def test_a_multi_label_model_is_refused_by_both_estimators(classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
     replace(classifier.model_, task="multi-label").save(tmp_path)
     for kind in (dgn.DGNClassifier, dgn.DGNRegressor):
-        with pytest.raises(ValueError, match=r"got one for multi-label; use dgn\.fitting"):
+        with pytest.raises(ValueError, match=r"got one for multi-label; use dgn\.molecules"):
             kind.load(tmp_path, "cpu")
 
 
-def test_what_cannot_be_told_leaves_no_half_of_a_folder(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
+def test_facts_that_are_not_json_write_nothing(regressor: "dgn.DGNRegressor", tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="JSON"):
         replace(regressor.model_, facts={"odd": object()}).save(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_unreadable_smiles_are_warned_of(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
-    with pytest.warns(UserWarning, match=r"1 SMILES cannot be read.*places 1"):
+    with pytest.warns(UserWarning, match=r"1 SMILES cannot be read.*indices 1"):
         assert np.isnan(regressor.predict(["CO", "C("])).tolist() == [False, True]
     smiles, y = [*(one for one, _ in numbers[:30]), "C("], [*(y for _, y in numbers[:30]), 1.0]
-    with pytest.warns(UserWarning, match=r"RDKit cannot read the SMILES; left out \(place 30\)"):
+    with pytest.warns(UserWarning, match=r"RDKit cannot read the SMILES; left out \(index 30\)"):
         dgn.DGNRegressor(**{**QUICK, "epochs": 1}).fit(smiles, y)
 
 
 def test_an_unreadable_molecule_has_no_class(classifier: "dgn.DGNClassifier") -> None:
-    with pytest.warns(UserWarning, match="places 0"), pytest.raises(ValueError, match="got others"):
+    with pytest.warns(UserWarning, match="indices 0"), pytest.raises(ValueError, match="got others"):
         classifier.predict(["C("])
 
 
@@ -199,23 +199,23 @@ def test_wrong_input_is_refused() -> None:
     model = dgn.DGNRegressor(**QUICK)
     with pytest.raises(TypeError, match="put it into a list"):
         model.fit("CCO", [1.0])
-    with pytest.raises(TypeError, match="give text alone"):
+    with pytest.raises(TypeError, match="pass one column"):
         model.fit([[1.0, 2.0]], [1.0])
     with pytest.raises(ValueError, match="expected 2 values"):
         model.fit(["C", "CC"], [1.0])
     with pytest.raises(ValueError, match="got a constant"):
         model.fit(["C", "CC"], [1.0, 1.0])
-    with pytest.raises(ValueError, match="got none but NaN"):
+    with pytest.raises(ValueError, match="got only NaN"):
         model.fit(["C", "CC"], [np.nan, np.nan])
     with pytest.raises(ValueError, match=r"y: expected numbers, got others: .*'a'; for classes use"):
         model.fit(["C", "CC"], ["a", "b"])
-    with pytest.raises(TypeError, match="X: expected SMILES, got 3 at place 1"):
+    with pytest.raises(TypeError, match="X: expected SMILES, got 3 at index 1"):
         model.fit(["C", 3], [1.0, 2.0])
-    with pytest.raises(ValueError, match="got infinite ones"):
+    with pytest.raises(ValueError, match="got infinity"):
         model.fit(["C", "CC"], [1.0, np.inf])
     with pytest.raises(ValueError, match="got 3 classes"):
         dgn.DGNClassifier(**QUICK).fit(["C", "CC", "CCC"], [0, 1, 2])
-    with pytest.raises(TypeError, match=r"epochs: expected a whole number, got 1\.5"):
+    with pytest.raises(TypeError, match=r"epochs: expected an integer, got 1\.5"):
         dgn.DGNRegressor(epochs=1.5).fit(["C", "CC"], [1.0, 2.0])
     with pytest.raises(ValueError, match="validation_fraction: expected between 0 and 1"):
         dgn.DGNRegressor(validation_fraction=1.5).fit(["C" * n for n in range(1, 20)], np.arange(19.0))

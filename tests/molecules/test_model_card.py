@@ -1,4 +1,4 @@
-"""The model card says what was not scored, and which intervals are missing."""
+"""The model card names targets without scores or intervals."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ import torch
 
 from dgn.molecules.columns import Target
 from dgn.molecules.fit import Fitted
-from dgn.molecules.model_card import interval_words, score_table
+from dgn.molecules.model_card import interval_text, score_table
 
 
 def test_a_target_without_scores_or_intervals_is_named(fitted: tuple[Fitted, Path]) -> None:
@@ -16,7 +16,4 @@ def test_a_target_without_scores_or_intervals_is_named(fitted: tuple[Fitted, Pat
     model = replace(fitted[0].model, targets=(Target("y"), Target("z")), scores=scores)
     rows = [row[:2] for row in score_table(model).rows]
     assert rows == [("y", "9"), ("z", "-"), ("mean", "9")]
-    assert (
-        "With 0 validation molecules there are too few for such intervals of z: they are infinite."
-        in interval_words(model)
-    )
+    assert "Intervals of z are infinite: 0 validation molecules are too few." in interval_text(model)

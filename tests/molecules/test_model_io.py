@@ -1,4 +1,4 @@
-"""The folder of a model: complete, the same when read again, and harmless."""
+"""The folder of a model: complete, bitwise identical predictions when loaded, and no code executed."""
 
 import json
 import pickle
@@ -30,16 +30,16 @@ def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
     card = (folder / "README.md").read_text()
     assert "85 rows; 67 train, 8 val, 9 test" in card
     assert "1 row: RDKit cannot read the SMILES; left out (line 86)" in card
-    assert "With 8 validation molecules there are too few" in card
-    told = (folder / "rows.csv").read_text().splitlines()
-    assert told[0] == "line,what,done"
-    assert told[-1] == "86,RDKit cannot read the SMILES,left out"
+    assert "Intervals are infinite: 8 validation molecules are too few." in card
+    rows = (folder / "rows.csv").read_text().splitlines()
+    assert rows[0] == "line,what,done"
+    assert rows[-1] == "86,RDKit cannot read the SMILES,left out"
     facts = json.loads((folder / "model.json").read_text())["facts"]
     assert facts["metrics"]["test"]["mean"]["mae"] == pytest.approx(found.model.facts["metrics"]["test"]["mean"]["mae"])
     assert facts["metrics"]["test"]["mean"]["width"] is None  # infinite
 
 
-def test_reading_it_again_predicts_the_same(fitted: tuple[Fitted, Path]) -> None:
+def test_a_loaded_model_predicts_the_same(fitted: tuple[Fitted, Path]) -> None:
     found, folder = fitted
     graphs = pack_smiles(GRAPHS)
     one, other = found.model.predict(graphs), load_model(folder, "cpu").predict(graphs)
@@ -48,7 +48,7 @@ def test_reading_it_again_predicts_the_same(fitted: tuple[Fitted, Path]) -> None
     assert (one.spread > 0).all()
 
 
-def test_spelling_does_not_matter(fitted: tuple[Fitted, Path]) -> None:
+def test_all_smiles_of_a_molecule_give_one_prediction(fitted: tuple[Fitted, Path]) -> None:
     spellings = ["C[C@H](N)CCc1ccncc1/C=C/F", "F/C=C/c1cnccc1CC[C@H](C)N", "N[C@H](C)CCc1ccncc1/C=C/F"]
     first, second, mirrored = predict_smiles(fitted[0].model, spellings)[0].mean[:, 0].tolist()
     same = [Chem.CanonSmiles(one) for one in spellings]
@@ -57,7 +57,7 @@ def test_spelling_does_not_matter(fitted: tuple[Fitted, Path]) -> None:
     assert abs(first - mirrored) > 1e-4
 
 
-def test_a_molecule_is_not_disturbed_by_its_neighbours(fitted: tuple[Fitted, Path]) -> None:
+def test_a_prediction_does_not_depend_on_the_batch(fitted: tuple[Fitted, Path]) -> None:
     model = fitted[0].model
     together = model.predict(pack_smiles(GRAPHS)).mean
     alone = torch.cat([model.predict(pack_smiles([one])).mean for one in GRAPHS])
@@ -70,7 +70,7 @@ class Bomb:
         return (Path.touch, (Path("exploded"),))
 
 
-def test_loading_runs_nothing(fitted: tuple[Fitted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_executes_no_code(fitted: tuple[Fitted, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(fitted[1], tmp_path / "m")
     (tmp_path / "m" / "weights.safetensors").write_bytes(pickle.dumps(Bomb()))
@@ -121,8 +121,8 @@ def test_damaged_weights_are_refused(fitted: tuple[Fitted, Path], tmp_path: Path
         load_model(tmp_path / "m", "cpu")
 
 
-def test_folders_that_are_taken_or_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="which is taken"):
+def test_folders_that_exist_or_are_empty(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="which exists"):
         check_free(fitted[1])
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(ValueError, match=r"with thesis\.txt in it"):
@@ -131,7 +131,7 @@ def test_folders_that_are_taken_or_empty(fitted: tuple[Fitted, Path], tmp_path: 
         load_model(tmp_path)
 
 
-def test_what_an_unfinished_fit_left_is_not_kept(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+def test_files_of_an_unfinished_fit_are_replaced(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
     (tmp_path / "rows.csv").touch()
     with pytest.raises(ValueError, match=r"with rows\.csv in it"):
         check_free(tmp_path)
@@ -155,10 +155,10 @@ def test_what_an_unfinished_fit_left_is_not_kept(fitted: tuple[Fitted, Path], tm
 
 
 def test_names_with_dollars_are_no_formulas(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
-    model, held, prediction = fitted[0]
-    assert held is not None
+    model, held_out, prediction = fitted[0]
+    assert held_out is not None
     assert prediction is not None
     named = replace(model, targets=(Target("price_$_per_$"),))
-    draw_parity(named, held.values, prediction, 0.9, tmp_path / "parity.png")
-    draw_roc(named, (held.values > 5).double(), prediction, tmp_path / "roc.png")
+    draw_parity(named, held_out.values, prediction, 0.9, tmp_path / "parity.png")
+    draw_roc(named, (held_out.values > 5).double(), prediction, tmp_path / "roc.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parity.png", "roc.png"]

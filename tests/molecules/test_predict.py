@@ -1,4 +1,4 @@
-"""Predictions of a table: order, columns, marks, and the same numbers as in memory."""
+"""Predictions for a table: rows in order, columns kept, problems marked, values as in memory."""
 
 import csv
 import gzip
@@ -14,7 +14,7 @@ import torch
 from dgn.molecules import predict
 from dgn.molecules.fit import Fitted
 from dgn.molecules.model_io import Prediction
-from dgn.molecules.predict import PredictOptions, predict_smiles, predict_table, spell
+from dgn.molecules.predict import PredictOptions, format_prediction, predict_smiles, predict_table
 from dgn.molecules.table import open_table
 
 SMILES = ["CCO", "C(", "c1ccccc1", "", "CCN", "[Na+].[Cl-]", "CCCCC"]
@@ -47,8 +47,8 @@ def test_rows_stay_in_order_with_their_columns(
     assert [row["y_prediction"] == "" for row in rows] == [bool(row["problem"]) for row in rows]
     assert (done.rows, done.unreadable, done.lines) == (7, 2, (3, 5))
     assert counted == [3, 3, 1]
-    said = predict_smiles(fitted[0].model, SMILES)[0].mean[:, 0].tolist()
-    for row, value in zip(rows, said, strict=True):
+    in_memory = predict_smiles(fitted[0].model, SMILES)[0].mean[:, 0].tolist()
+    for row, value in zip(rows, in_memory, strict=True):
         if not row["problem"]:
             assert float(row["y_prediction"]) == pytest.approx(value, rel=1e-4)
             assert float(row["y_lower"]) < float(row["y_prediction"]) < float(row["y_upper"])
@@ -56,14 +56,14 @@ def test_rows_stay_in_order_with_their_columns(
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv"]
 
 
-def test_other_processes_say_the_same(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
+def test_workers_write_bitwise_identical_predictions(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
     table, model = open_table(write(tmp_path / "t.csv")), fitted[0].model
     for workers in (0, 1):
         predict_table(model, table, tmp_path / f"{workers}.csv", PredictOptions(workers=workers))
     assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
 
 
-def test_predicting_loads_nothing_that_only_training_needs() -> None:
+def test_prediction_does_not_load_lightning() -> None:
     code = "import sys, dgn.molecules.predict, dgn.molecules.model_io; print('lightning' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
 
@@ -73,9 +73,7 @@ def test_infinite_intervals_are_left_empty(fitted: tuple[Fitted, Path], tmp_path
     assert {row["y_upper"] for row in read(tmp_path / "out.csv")} == {""}
 
 
-def test_rows_that_are_not_whole_keep_their_values_and_have_no_prediction(
-    fitted: tuple[Fitted, Path], tmp_path: Path
-) -> None:
+def test_malformed_rows_keep_their_values_and_have_no_prediction(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text('id,smiles,note\n1,CCO,a\n2,CCN,b,more,values\n3,CCC\n4,CCF,"c\n5,CC,d\n')
     done = predict_table(fitted[0].model, open_table(path), out)
@@ -92,7 +90,7 @@ def test_numbers_have_the_digits_that_their_scale_needs(fitted: tuple[Fitted, Pa
     model = replace(fitted[0].model, scale=torch.tensor([0.01]), floor=torch.tensor([1e-4]))
     prediction = Prediction(torch.tensor([[-76123.4]]).double(), torch.tensor([[1e-3]]).double())
     half = model.half_width(prediction.spread, 0.5).item()
-    mean, spread, lower, upper = map(float, spell(model, prediction, 0.5)[0])
+    mean, spread, lower, upper = map(float, format_prediction(model, prediction, 0.5)[0])
     assert lower < mean < upper
     assert (upper - lower) / 2 == pytest.approx(half, abs=1e-7)
     assert spread == pytest.approx(1e-3)
@@ -114,7 +112,7 @@ def test_packed_output_and_other_bytes(fitted: tuple[Fitted, Path], tmp_path: Pa
         ("smiles,y", "o.csv", {"interval": 2.0}, "between 0 and 1"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_leaves_nothing(
+def test_wrong_options_are_refused_and_write_nothing(
     fitted: tuple[Fitted, Path], tmp_path: Path, header: str, out: str, options: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "t.csv").write_text(f"{header}\nCO,1\n")

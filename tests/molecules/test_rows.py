@@ -1,4 +1,4 @@
-"""No row is fatal, and none is lost without a word."""
+"""No row is fatal, and every row left out is reported."""
 
 import math
 from collections.abc import Callable
@@ -16,27 +16,27 @@ from dgn.molecules.table import open_table
 PLAIN = [("C" * n, n) for n in range(2, 14)]  # lines 2 to 13
 
 
-def test_every_remarkable_row_is_named(make_table: Callable[..., Path]) -> None:
+def test_every_unusual_row_is_reported(make_table: Callable[..., Path]) -> None:
     odd: list[tuple[Any, ...]] = [
         ("C(", 1), ("", 2), ("CO", ""), ("CCO", "> 10"),  # lines 14 to 17
         ("OCC", 3), ("CCO", 4), ("CCN", 5), ("NCC", 5),  # 18 to 21
         ("[Na+].[Cl-]", 6), ("[Na]", 7), ("CCF", 8, 9),  # 22 to 24
     ]  # fmt: skip
     data = read_table(open_table(make_table([*PLAIN, *odd])))
-    told = {problem.what: (problem.done, problem.lines) for problem in data.problems}
-    assert told == {
+    reported = {problem.what: (problem.action, problem.lines) for problem in data.problems}
+    assert reported == {
         "not as many values as columns, a quote that is not closed, or a value too long": ("left out", (24,)),
-        "values that are no numbers, or of no class": ("taken as missing", (17,)),
+        "values that are not numbers, or of neither class": ("treated as missing", (17,)),
         "RDKit cannot read the SMILES": ("left out", (14, 15)),
-        "no value to learn from": ("left out", (16, 17)),
-        "molecules that stand more than once with different values": ("kept", (18, 19)),
-        "molecules that stand more than once with the same values": ("kept", (20, 21)),
-        "salts and mixtures, of several parts": ("kept", (22,)),
+        "no target value": ("left out", (16, 17)),
+        "duplicate molecules with different values": ("kept", (18, 19)),
+        "duplicate molecules with the same values": ("kept", (20, 21)),
+        "salts and mixtures of several components": ("kept", (22,)),
         "single atoms": ("kept", (23,)),
     }
     assert data.rows == 23
     assert len(data.molecules.smiles) == len(data.molecules.graphs) == 18
-    left_out = {line for done, lines in told.values() if done == "left out" for line in lines}
+    left_out = {line for action, lines in reported.values() if action == "left out" for line in lines}
     assert set(data.molecules.lines) | left_out == set(range(2, 25))
 
 
@@ -45,21 +45,21 @@ def test_gaps_in_several_labels_are_kept(make_table: Callable[..., Path]) -> Non
     data = read_table(open_table(make_table(rows, ("smiles", "a", "b"))))
     assert data.task == "multi-label"
     assert data.molecules.values.isnan().sum() == 3
-    assert data.problems == (Problem("some of the values missing", "kept", (2, 3, 4)),)
+    assert data.problems == (Problem("some target values missing", "kept", (2, 3, 4)),)
 
 
-def test_guessed_columns_of_one_value_are_left_out_and_said(make_table: Callable[..., Path]) -> None:
+def test_detected_columns_that_are_constant_are_left_out_with_a_note(make_table: Callable[..., Path]) -> None:
     rows = [(smiles, 0, n % 2, n % 3 // 2) for smiles, n in PLAIN]
     table = open_table(make_table(rows, ("smiles", "none", "a", "b")))
     data = read_table(table)
     assert [target.name for target in data.targets] == ["a", "b"]
-    assert data.notes == ("columns with one value only, left out: none",)
+    assert data.notes == ("constant columns, left out: none",)
     assert data.molecules.values[:4].tolist() == [[0, 1], [1, 0], [0, 0], [1, 1]]
-    with pytest.raises(ValueError, match="target 'none': expected at least two different values, got 0"):
+    with pytest.raises(ValueError, match="target 'none': expected at least two distinct values, got 0"):
         read_table(table, targets=["none", "a"])
 
 
-def test_a_column_that_begins_late_is_found(make_table: Callable[..., Path]) -> None:
+def test_a_column_with_late_values_is_detected(make_table: Callable[..., Path]) -> None:
     rows = [("CCO", n % 2 if n < 210 else "", n % 3 // 2 if n >= 205 else "", "") for n in range(230)]
     data = read_table(open_table(make_table(rows, ("smiles", "a", "b", "empty"))))
     assert [target.name for target in data.targets] == ["a", "b"]
@@ -67,12 +67,12 @@ def test_a_column_that_begins_late_is_found(make_table: Callable[..., Path]) -> 
     assert data.notes == ("columns that are not predicted: empty",)
 
 
-def test_a_value_of_neither_class_is_taken_as_missing(make_table: Callable[..., Path]) -> None:
+def test_a_value_of_neither_class_is_treated_as_missing(make_table: Callable[..., Path]) -> None:
     many = [("C" * n, ["active", "inactive"][n % 2]) for n in range(2, 24)]
     data = read_table(open_table(make_table([*many, ("CCO", "inconclusive")])))
     assert data.task == "binary"
     assert [str(problem) for problem in data.problems][:1] == [
-        "1 row: values that are no numbers, or of no class; taken as missing (line 24)"
+        "1 row: values that are not numbers, or of neither class; treated as missing (line 24)"
     ]
 
 
@@ -98,9 +98,9 @@ def test_columns_that_are_not_there_are_refused(make_table: Callable[..., Path])
     table = open_table(make_table(PLAIN))
     with pytest.raises(ValueError, match="did you mean 'smiles'"):
         read_table(table, smiles="smile")
-    with pytest.raises(ValueError, match=r"expected different ones .* got 'y' twice; name another"):
+    with pytest.raises(ValueError, match=r"expected distinct ones .* got 'y' twice; choose another"):
         read_table(table, targets=["y"], split="y")
-    with pytest.raises(ValueError, match=r"smiles: expected SMILES in column 'y', got .* name another with --smiles"):
+    with pytest.raises(ValueError, match=r"smiles: expected SMILES in column 'y', got .* choose another with --smiles"):
         read_table(table, smiles="y")
 
 
@@ -121,15 +121,15 @@ def test_the_work_for_a_row_does_not_grow_with_the_table(monkeypatch: pytest.Mon
         return set(numbers)
 
     monkeypatch.setattr(rows, "set", make_set, raising=False)
-    monkeypatch.setattr(rows, "group", lambda keys: {key: Numbers(each) for key, each in group(keys).items()})
+    monkeypatch.setattr(rows, "group", lambda keys: {key: Numbers(rows_of) for key, rows_of in group(keys).items()})
     smiles = ["C" * n for n in range(1, 31)] * 2
     values = [1.0 if n % 3 == 0 else float(n) for n in range(60)]
     values[40:50] = [math.nan] * 10
     _, problems = read_molecules(smiles, torch.tensor(values)[:, None], range(60))
     assert {problem.what: len(problem.lines) for problem in problems} == {
-        "no value to learn from": 10,
-        "molecules that stand more than once with different values": 26,
-        "molecules that stand more than once with the same values": 14,
+        "no target value": 10,
+        "duplicate molecules with different values": 26,
+        "duplicate molecules with the same values": 14,
         "single atoms": 2,
     }
     assert len(work) <= 2

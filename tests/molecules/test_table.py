@@ -1,4 +1,4 @@
-"""Tables: columns, lines as an editor counts them, and files that are none."""
+"""Tables: columns, line numbers as in an editor, and files that are not tables."""
 
 import csv
 import gzip
@@ -31,14 +31,16 @@ def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
         (["CO,1,a", '"CC" x,2,b', "CN,3,c"], []),
     ],
 )
-def test_a_quote_or_a_long_value_costs_its_own_line_alone(tmp_path: Path, lines: list[str], faulty: list[int]) -> None:
+def test_an_open_quote_or_a_long_value_affects_only_its_own_line(
+    tmp_path: Path, lines: list[str], faulty: list[int]
+) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["smiles,y,note", *lines, ""]))
     rows = list(open_table(path).rows())
     assert [row.line for row in rows] == list(range(2, len(lines) + 2))
     assert [row.line for row in rows if row.problem] == faulty
-    whole = [row for row in rows if not row.problem and '"' not in lines[row.line - 2]]
-    assert [",".join(row.values) for row in whole] == [lines[row.line - 2] for row in whole]
+    intact = [row for row in rows if not row.problem and '"' not in lines[row.line - 2]]
+    assert [",".join(row.values) for row in intact] == [lines[row.line - 2] for row in intact]
 
 
 def test_a_note_of_several_lines_is_one_value(tmp_path: Path) -> None:
@@ -51,7 +53,7 @@ def test_a_note_of_several_lines_is_one_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
-def test_delimiters_are_found(tmp_path: Path, delimiter: str) -> None:
+def test_delimiters_are_detected(tmp_path: Path, delimiter: str) -> None:
     path = tmp_path / "t.tsv"
     path.write_text(f"smiles{delimiter}y\nCO{delimiter}1\n")
     assert next(open_table(path).rows()).values == ["CO", "1"]
@@ -81,31 +83,31 @@ def test_unicode_text_of_excel(tmp_path: Path, name: str) -> None:
     assert [(row.line, row.values) for row in table.rows()] == [(2, ["CO", "1"])]
 
 
-def test_packed_files_and_other_bytes(tmp_path: Path) -> None:
+def test_gzipped_files_and_other_bytes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"smiles,name\nCO,caf\xe9\n"))
     value = next(open_table(path).rows()).values[1]
     assert value.encode("utf-8", "surrogateescape") == b"caf\xe9"
     path.write_bytes(gzip.compress(b"smiles,name\nCO,x\n" * 1000)[:-9])
-    with pytest.raises(ValueError, match="expected a whole gzip file"):
+    with pytest.raises(ValueError, match="expected a complete gzip file"):
         list(open_table(path).rows())
 
 
-def test_any_bit_of_a_packed_file_may_be_damaged(tmp_path: Path) -> None:
-    path, whole = tmp_path / "t.csv.gz", gzip.compress(b"smiles,name\nCO,x\nCCN,water\n", mtime=0)
+def test_a_flipped_bit_of_a_gzipped_file_is_refused(tmp_path: Path) -> None:
+    path, packed = tmp_path / "t.csv.gz", gzip.compress(b"smiles,name\nCO,x\nCCN,water\n", mtime=0)
     refused = 0
-    for bit in range(8 * len(whole)):
-        damaged = bytearray(whole)
+    for bit in range(8 * len(packed)):
+        damaged = bytearray(packed)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         try:
             list(open_table(path).rows())
         except ValueError as problem:
-            refused += "expected a whole gzip file" in str(problem)
-    assert refused > 4 * len(whole)
+            refused += "expected a complete gzip file" in str(problem)
+    assert refused > 4 * len(packed)
 
 
-def test_a_line_end_of_old_within_a_value_is_quoted(tmp_path: Path) -> None:
+def test_a_carriage_return_within_a_value_is_quoted(tmp_path: Path) -> None:
     path, rows = tmp_path / "t.csv", [["CO", "a\rb"], ["CC", 'c, "d"'], ["N", "e"]]
     with path.open("w", newline="") as file:
         write_rows(file, rows)
@@ -120,7 +122,7 @@ def test_one_column_keeps_its_empty_rows(tmp_path: Path) -> None:
     assert [row.values for row in open_table(path).rows()] == [["CO"], [""], ["CC"]]
 
 
-def test_a_file_that_is_no_parquet_is_said_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="Parquet is read by pyarrow")
     path = tmp_path / "t.parquet"
     path.write_text("smiles,y\nC,1\n")
@@ -142,14 +144,14 @@ def test_parquet(tmp_path: Path, name: str) -> None:
     ("name", "text", "message"),
     [
         ("t.csv", "", "is the file empty"),
-        ("t.csv", "smiles,y\n", "got a header alone"),
+        ("t.csv", "smiles,y\n", "got only a header"),
         ("t.csv", "smiles,y,y\nC,1,2\n", "'y' more than once"),
         ("t.xlsx", "smiles\nC\n", "got '.xlsx'; save it as .csv"),
         ("t.csv", 'smiles,"y\nCO,1\nCC,2\n', "first line, got a quote that is not closed"),
         ("t.csv", f"smiles,{'y' * (1 << 18)}\nCO,1\n", "first line, got field larger"),
     ],
 )
-def test_what_is_no_table_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_files_that_are_not_tables_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         open_table(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Integrated gradients: complete, exact for a linear network, and of no effect on the network."""
+"""Integrated gradients: complete, exact for a linear network, and without side effects on the network."""
 
 import re
 from pathlib import Path
@@ -25,11 +25,11 @@ def molecule(smiles: str = SMILES) -> Data:
 
 def network(**options: object) -> DGN:
     torch.manual_seed(0)
-    chosen = {
+    defaults = {
         "out_channels": 2, "num_layers": 3, "aggregators": ["mean", "max", "dx1", "dx2"], "message": "complex",
         "edge_encoder": CategoryEncoder(BOND_SIZES, 6), "edge_dim": 6, "readout": "directional", "virtual_node": True,
     }  # fmt: skip
-    return make_dgn(CategoryEncoder(ATOM_SIZES, 12), 12, **{**chosen, **options})
+    return make_dgn(CategoryEncoder(ATOM_SIZES, 12), 12, **{**defaults, **options})
 
 
 @pytest.mark.parametrize("smiles", [SMILES, "O", "CC.[Na+]"])
@@ -46,17 +46,17 @@ def test_shares_add_up_to_the_difference_of_predictions(smiles: str, target: int
         assert shares.edges.abs().max() > 0
 
 
-def test_shares_of_branches_are_those_of_their_mean() -> None:
+def test_shares_of_an_ensemble_are_the_mean_of_its_members() -> None:
     ensemble, data = Ensemble([network(), network(aggregators=["sum", "dx1"])]), molecule()
     shares, alone = attribute(ensemble, data, 1), [attribute(member, data, 1) for member in ensemble.members]
     torch.testing.assert_close(shares.nodes, (alone[0].nodes + alone[1].nodes) / 2)
     assert shares.prediction == pytest.approx(ensemble.eval()(data)[0, 1].item(), abs=1e-5)
 
 
-def test_structural_numbers_are_features_of_nodes() -> None:
+def test_structural_encodings_are_node_features() -> None:
     data = molecule()
     data.structure = torch.rand(data.num_nodes, 3)
-    net = network(structure=StructuralEncoder(torch.ones(3), torch.zeros(3), 12))
+    net = network(structural_encoder=StructuralEncoder(torch.ones(3), torch.zeros(3), 12))
     shares = attribute(net, data, steps=512)
     assert shares.prediction == pytest.approx(net.eval()(data)[0, 0].item(), abs=1e-5)
     assert abs(shares.rest) < 5e-3 * float(shares.nodes.abs().sum() + shares.edges.abs().sum())
@@ -85,7 +85,7 @@ def test_a_linear_network_gives_its_own_terms() -> None:
     assert shares.edges.tolist() == [0, 0]
 
 
-def test_the_network_is_left_as_it_was() -> None:
+def test_the_network_is_not_modified() -> None:
     net = network().train()
     before = {name: value.clone() for name, value in net.state_dict().items()}
     attribute(net, molecule(), steps=4)
@@ -97,7 +97,7 @@ def test_the_network_is_left_as_it_was() -> None:
 def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="target: expected a column from 0 to 1, got 2"):
         attribute(network(), molecule(), 2, steps=2)
-    with pytest.raises(ValueError, match="network: expected one that predicts for whole graphs"):
+    with pytest.raises(ValueError, match="network: expected one with graph-level predictions"):
         attribute(network(readout="nodes"), molecule())
     with pytest.raises(ValueError, match="shares: expected the attributions of one or more networks"):
         average([])
@@ -110,7 +110,7 @@ def test_wrong_requests_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG")])
 @pytest.mark.parametrize("height", [0.0, 1.0])
-def test_it_is_drawn_by_rdkit(tmp_path: Path, suffix: str, start: bytes, height: float) -> None:
+def test_attributions_are_drawn_as_svg_and_png(tmp_path: Path, suffix: str, start: bytes, height: float) -> None:
     shares = Attribution(height * torch.tensor([1.0, -0.5, 0.01]), height * torch.ones(4), 2.0, 0.0)
     path = tmp_path / f"a{suffix}"
     draw_attribution("CCO", shares, path)
@@ -118,7 +118,7 @@ def test_it_is_drawn_by_rdkit(tmp_path: Path, suffix: str, start: bytes, height:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_stereo_centres_where_rings_meet_get_no_further_atoms(tmp_path: Path) -> None:
+def test_stereo_centres_get_no_explicit_hydrogens(tmp_path: Path) -> None:
     shares = Attribution(torch.ones(10), torch.ones(22), 21.0, 0.0)
     draw_attribution("C[C@H]1CC[C@@H]2CCCC[C@H]12", shares, tmp_path / "a.svg")
     assert "atom-9" in (tmp_path / "a.svg").read_text()
@@ -128,7 +128,7 @@ def test_stereo_centres_where_rings_meet_get_no_further_atoms(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "name", ["log-odds of NR-AR", "IC50 (\u00b5M)", "$_a$", "measured log solubility in mols per litre of water"]
 )
-def test_the_line_below_is_one_line_and_fits(tmp_path: Path, name: str) -> None:
+def test_the_legend_is_one_line_and_fits(tmp_path: Path, name: str) -> None:
     shares = Attribution(torch.tensor([1.0, -0.5, 0.01]), torch.ones(4), 2.0, 0.0)
     draw_attribution("CCO", shares, tmp_path / "a.svg", name)
     points = re.findall(r"[MLQ] (-?[0-9.]+)[ ,](-?[0-9.]+)", (tmp_path / "a.svg").read_text())
@@ -141,17 +141,17 @@ def test_the_line_below_is_one_line_and_fits(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("smiles", ["O", "CO"])
-def test_hills_are_not_cut(tmp_path: Path, smiles: str) -> None:
+def test_contours_are_not_cut(tmp_path: Path, smiles: str) -> None:
     from matplotlib.image import imread
 
     size = len(smiles)
     draw_attribution(smiles, Attribution(torch.ones(size), torch.zeros(2 * size - 2), 1.0, 0.0), tmp_path / "a.png")
-    darkest = imread(tmp_path / "a.png")[:440, :, :3].min(axis=(1, 2))  # of each row, without the line below
+    darkest = imread(tmp_path / "a.png")[:440, :, :3].min(axis=(1, 2))  # of each row, without the legend
     drawn = (darkest < 0.99).nonzero()[0]
     assert darkest[[drawn[0], drawn[-1]]].min() > 0.85
 
 
-def test_what_raises_is_violet_and_what_lowers_is_brown(tmp_path: Path) -> None:
+def test_positive_shares_are_violet_and_negative_ones_brown(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     for share, violet in ((1.0, True), (-1.0, False)):

@@ -1,4 +1,4 @@
-"""The picture of digits."""
+"""The figure of digits."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dgn.data import PackedGraphs
-from dgn.plot.digits import _pictures, draw_digits
+from dgn.plot.digits import _images, draw_digits
 
 pytest.importorskip("matplotlib")
 
@@ -18,17 +18,17 @@ def images(*pixels: torch.Tensor) -> PackedGraphs:
     position = torch.cartesian_prod(*(torch.arange(side) for side in pixels[0].shape)).float()
     edges = (torch.cdist(position, position, p=1) == 1).nonzero().T
     source, target = edges
-    many = len(pixels)
-    return PackedGraphs.pack([(edges, len(position))] * many).with_values(
-        nodes={"x": torch.stack(pixels).reshape(-1, 1), "potential": position.repeat(many, 1)},
-        edges={"field": (position[source] - position[target]).repeat(many, 1)},
+    count = len(pixels)
+    return PackedGraphs.pack([(edges, len(position))] * count).with_values(
+        nodes={"x": torch.stack(pixels).reshape(-1, 1), "potential": position.repeat(count, 1)},
+        edges={"field": (position[source] - position[target]).repeat(count, 1)},
     )
 
 
 def test_derivatives_lie_where_the_image_changes() -> None:
     pixels = torch.zeros(4, 5)
     pixels[:, 2] = 1  # a vertical stroke
-    x, mean, down, across, down_size, across_size = _pictures(images(pixels), 0)
+    x, mean, down, across, down_size, across_size = _images(images(pixels), 0)
     assert np.array_equal(x, pixels.double().numpy())
     assert not down.any()
     assert not down_size.any()
@@ -42,13 +42,13 @@ def test_digits_share_their_scales_and_arrows_have_the_colour_of_their_derivativ
 ) -> None:
     from matplotlib.colors import to_hex
 
-    kept: list[Any] = []
-    monkeypatch.setattr("dgn.plot.digits.save_png", lambda figure, _: kept.append(figure))
+    figures: list[Any] = []
+    monkeypatch.setattr("dgn.plot.digits.save_png", lambda figure, _: figures.append(figure))
     faint, bold = torch.zeros(4, 4), torch.zeros(4, 4)
     faint[1, 1], bold[1, 1] = 0.1, 1.0
     digits = images(faint, bold).with_values(graphs={"y": torch.tensor([7, 8])})
     draw_digits(digits, [0, 1], tmp_path / "digits.png")
-    axes = kept[0].axes
+    axes = figures[0].axes
     assert [axes[0].get_ylabel(), axes[6].get_ylabel()] == ["digit 7", "digit 8"]
     assert len({place.images[0].get_clim() for place in (*axes[2:6], *axes[8:12])}) == 1
     assert len(axes) == 2 * 6 + 2  # and two scales
@@ -57,6 +57,6 @@ def test_digits_share_their_scales_and_arrows_have_the_colour_of_their_derivativ
         assert to_hex(arrows.get_edgecolor()[0]) == "#ffffff"
 
 
-def test_the_picture_is_a_png(tmp_path: Path) -> None:
+def test_the_figure_is_a_png(tmp_path: Path) -> None:
     draw_digits(images(torch.rand(4, 4, generator=torch.Generator().manual_seed(0))), [0, 0], tmp_path / "digits.png")
     assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""What the page is made of: one file that asks nothing of the network."""
+"""The page: one self-contained file that makes no requests."""
 
 import json
 import re
@@ -13,24 +13,24 @@ pytest.importorskip("rdkit", reason="RDKit is optional")
 
 
 def embedded(path: Path) -> list[dict[str, object]]:
-    found = re.search(r'<script id="scenes" type="application/json">(.*?)</script>', path.read_text(), re.DOTALL)
-    assert found is not None
-    scenes: list[dict[str, object]] = json.loads(found[1])
+    match = re.search(r'<script id="scenes" type="application/json">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert match is not None
+    scenes: list[dict[str, object]] = json.loads(match[1])
     return scenes
 
 
-def test_it_is_self_contained_and_exact(tmp_path: Path) -> None:
+def test_the_page_is_self_contained_and_exact(tmp_path: Path) -> None:
     scene = read_scene("CC(=O)O")
     write_page([scene], tmp_path / "page.html", 2)
     text = (tmp_path / "page.html").read_text()
-    addresses = set(re.findall(r"https?://[^\s\"']+", text)) - {"http://www.w3.org/2000/svg"}  # the name of a format
+    addresses = set(re.findall(r"https?://[^\s\"']+", text)) - {"http://www.w3.org/2000/svg"}  # an XML namespace
     assert not addresses
     assert not re.search(r"\ssrc=|@import|url\(|fetch\(|XMLHttpRequest", text)
     assert "{{" not in text
     assert embedded(tmp_path / "page.html")[0]["potential"] == scene.directions(2).potential.T.tolist()
 
 
-def test_names_cannot_end_the_script(tmp_path: Path) -> None:
+def test_names_cannot_close_the_script_element(tmp_path: Path) -> None:
     graph = (
         '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">{}</graph></graphml>'
     )

@@ -1,4 +1,4 @@
-"""The page in Chromium: it loads, every control changes what it should, and its numbers are those of dgn."""
+"""The page in Chromium: it loads, every control has its effect, and its numbers equal those of dgn."""
 
 import shutil
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ def test_noise_is_antisymmetric_and_bounded(page: Any, scenes: list[Scene]) -> N
 
 
 @pytest.mark.parametrize(
-    ("before", "control", "value", "changed", "kept"),
+    ("before", "control", "value", "changed", "unchanged"),
     [
         ({}, "graph", "1", "field before after matrix nodes edges", "name"),
         ({}, "direction", "2", "field after matrix nodes edges name", "before"),
@@ -135,8 +135,8 @@ def test_noise_is_antisymmetric_and_bounded(page: Any, scenes: list[Scene]) -> N
         ({}, "numbers", False, "field before after", "matrix nodes edges name"),
     ],
 )
-def test_every_control_changes_what_it_should(
-    page: Any, before: dict[str, str], control: str, value: Any, changed: str, kept: str
+def test_every_control_changes_its_outputs_only(
+    page: Any, before: dict[str, str], control: str, value: Any, changed: str, unchanged: str
 ) -> None:
     start = {"signal": "one"} if control == "node" else {"signal": "degree"}
     for name, setting in {**start, **before}.items():
@@ -146,13 +146,13 @@ def test_every_control_changes_what_it_should(
     page.execute_script(SET, control, value)
     new = page.execute_script(LOOK)
     assert [part for part in changed.split() if old[part] == new[part]] == []
-    assert [part for part in kept.split() if old[part] != new[part]] == []
+    assert [part for part in unchanged.split() if old[part] != new[part]] == []
     page.find_element("id", "reset").click()
     page.execute_script(SET, "graph", "0")
     assert page.execute_script(LOOK)["state"]["settings"] == {**PLAIN, "angle": 0, "strength": 0}
 
 
-def test_it_is_used_by_keyboard_and_heard(page: Any) -> None:
+def test_the_page_works_by_keyboard_and_screen_reader(page: Any) -> None:
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.wait import WebDriverWait
 
@@ -185,7 +185,7 @@ def test_the_tab_key_stops_once_at_the_drawing(page: Any) -> None:
         assert not page.execute_script("return document.getElementById('field').contains(document.activeElement)")
 
 
-def test_colours_follow_the_theme_and_a_phone_needs_no_scrolling_aside(page: Any) -> None:
+def test_colours_follow_the_theme_and_a_phone_does_not_scroll_sideways(page: Any) -> None:
     paper = "return getComputedStyle(document.body).backgroundColor"
     page.execute_script(SET, "theme", "dark")
     dark = page.execute_script(paper)
@@ -206,7 +206,7 @@ def test_colours_follow_the_theme_and_a_phone_needs_no_scrolling_aside(page: Any
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_a_drawing_that_is_high_stands_in_sight_on_a_phone(browser: Any, tmp_path: Path) -> None:
+def test_a_tall_drawing_fits_on_a_phone(browser: Any, tmp_path: Path) -> None:
     place = np.array([(x, y) for x in range(9) for y in range(9)], dtype=float)
     near = np.linalg.norm(place[:, None] - place[None], axis=2) == 1
     ends = torch.from_numpy(np.array(near.nonzero()))
@@ -221,17 +221,17 @@ def test_a_drawing_that_is_high_stands_in_sight_on_a_phone(browser: Any, tmp_pat
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_a_single_atom_has_no_direction_to_turn(page: Any) -> None:
+def test_a_single_atom_has_no_direction_to_rotate(page: Any) -> None:
     page.execute_script(SET, "graph", "3")
     state = page.execute_script(LOOK)["state"]
     assert state["result"] == [0]
     assert page.execute_script("return document.getElementById('angle').disabled")
 
 
-def test_a_sentence_stands_in_the_place_of_empty_pictures(page: Any) -> None:
+def test_a_sentence_replaces_empty_drawings(page: Any) -> None:
     shown = "return [...document.querySelectorAll('section, details, .pair')].filter((p) => p.checkVisibility()).length"
     enabled = "return [...document.querySelectorAll('#controls input, #controls select')].filter((c) => !c.disabled)"
-    summary, whole = page.find_element("id", "summary"), page.execute_script(shown)
+    summary, total = page.find_element("id", "summary"), page.execute_script(shown)
     page.execute_script(SET, "graph", "3")
     assert summary.text == "O: no two atoms are joined, so there is no direction, no field and no weight."
     assert page.find_element("id", "field-title").text == "The graph"
@@ -241,7 +241,7 @@ def test_a_sentence_stands_in_the_place_of_empty_pictures(page: Any) -> None:
     page.find_element("id", "reset").click()
     assert page.find_elements("css selector", "#field [role='button']") == []
     page.execute_script(SET, "graph", "0")
-    assert page.execute_script(shown) == whole > 1
+    assert page.execute_script(shown) == total > 1
     assert page.find_element("id", "field-title").text == "Potential, field and weights of av1"
     assert not page.execute_script("return document.getElementById('angle').disabled")
 
@@ -257,7 +257,7 @@ def path_scene(labels: tuple[str, ...], **signals: list[float]) -> Scene:
     return Scene("path", ends, place, labels, {name: doubles(values) for name, values in signals.items()})
 
 
-def test_names_beside_the_matrix_are_whole_or_end_in_dots(browser: Any, tmp_path: Path) -> None:
+def test_matrix_labels_are_complete_or_truncated(browser: Any, tmp_path: Path) -> None:
     open_scene(browser, path_scene(("Birmingham", "MANCHESTER WEST", "Llanfairpwllgwyngyll")), tmp_path)
     shown = "return [...document.querySelectorAll('#matrix > text')].map((text) => text.textContent)"
     assert browser.execute_script(shown)[::2] == ["Birmingham", "MANCHESTER WEST", "Llanfairpwllgwyng\u2026"]
@@ -267,7 +267,7 @@ def test_names_beside_the_matrix_are_whole_or_end_in_dots(browser: Any, tmp_path
     assert browser.execute_script(cut) == 0
 
 
-def test_rounding_is_no_result(browser: Any, tmp_path: Path) -> None:
+def test_rounding_errors_are_shown_as_zero(browser: Any, tmp_path: Path) -> None:
     open_scene(browser, read_scene("C12C3C4C1C5C2C3C45"), tmp_path)
     for control, value in (("operator", "derivative"), ("signal", "degree")):
         browser.execute_script(SET, control, value)
@@ -284,7 +284,7 @@ def test_rounding_is_no_result(browser: Any, tmp_path: Path) -> None:
         ([0.06, -0.0123, 0.0], ["0.060", "\u22120.012", "0"]),
     ],
 )
-def test_numbers_of_any_size_are_told_and_fit(
+def test_numbers_of_any_magnitude_are_formatted_and_fit(
     browser: Any, tmp_path: Path, values: list[float], shown: list[str]
 ) -> None:
     open_scene(browser, path_scene(("a", "b", "c"), heat=values), tmp_path)
@@ -321,7 +321,7 @@ return [...document.querySelectorAll('#before .node')].map((node) => {
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_names_are_read_on_every_colour(browser: Any, tmp_path: Path, theme: str) -> None:
+def test_labels_have_contrast_on_every_colour(browser: Any, tmp_path: Path, theme: str) -> None:
     values = np.linspace(-1, 1, 41)
     ends = torch.stack([torch.arange(40), torch.arange(1, 41)])
     place = np.stack([np.arange(41.0), np.zeros(41)], axis=1)

@@ -1,4 +1,4 @@
-"""The picture: what is on it, as which file."""
+"""The figure of a graph: contents and file formats."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ pytest.importorskip("rdkit", reason="RDKit is optional")
 
 @pytest.mark.parametrize("smiles", ["CC(=O)O", "O", "CC.[Na+]"])
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_pictures_are_drawn_and_the_same_every_time(tmp_path: Path, smiles: str, suffix: str) -> None:
+def test_pictures_are_reproducible_to_the_byte(tmp_path: Path, smiles: str, suffix: str) -> None:
     scene, first, second = read_scene(smiles), tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
     draw_picture(scene, first, normalization="rw")
     draw_picture(scene, second, normalization="rw")
@@ -35,7 +35,7 @@ def test_pictures_are_drawn_and_the_same_every_time(tmp_path: Path, smiles: str,
         assert first.read_bytes().startswith(b"\x89PNG")
 
 
-def test_it_shows_every_direction_asked_for(tmp_path: Path) -> None:
+def test_every_requested_direction_is_drawn(tmp_path: Path) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context():
@@ -45,10 +45,10 @@ def test_it_shows_every_direction_asked_for(tmp_path: Path) -> None:
     assert (one, all_three) == (1, 3)
 
 
-def test_it_says_why_there_are_fewer() -> None:
+def test_the_subtitle_explains_missing_directions() -> None:
     figure = _compose(read_scene("CC.[Na+]"), 2, None)
-    told = "1 of 2 directions: n joined atoms have n − 1, and here at most 2 are joined"  # noqa: RUF001
-    assert figure.get_suptitle() == f"CC.[Na+]\n{told}"
+    note = "1 of 2 directions: n connected atoms have n − 1, and here at most 2 are connected"  # noqa: RUF001
+    assert figure.get_suptitle() == f"CC.[Na+]\n{note}"
     assert _compose(read_scene("CCC"), 2, None).get_suptitle() == "CCC"
 
 
@@ -57,7 +57,7 @@ def test_a_graph_without_edges_is_drawn_alone(smiles: str) -> None:
     figure = _compose(read_scene(smiles), 2, None)
     (axes,) = figure.axes
     assert axes.get_title() == NOTHING
-    assert "here none are joined" in figure.get_suptitle()
+    assert "here none are connected" in figure.get_suptitle()
 
 
 def spectrum_legend(smiles: str) -> list[str]:
@@ -65,7 +65,7 @@ def spectrum_legend(smiles: str) -> list[str]:
     return [text.get_text() for text in legend.get_texts()] if legend else []
 
 
-def test_components_are_told_apart_in_the_spectrum() -> None:
+def test_components_differ_in_the_spectrum() -> None:
     assert spectrum_legend("CCO.O.c1ccccc1") == ["C0 and 2 more", "C4 and 5 more"]
     assert spectrum_legend("CC.[Na+]") == []
     assert spectrum_legend(".".join(["CC"] * 7))[-2:] == ["C8 and 1 more", "the others"]
@@ -101,7 +101,7 @@ def test_arrows_point_uphill_and_vanish_where_the_field_does() -> None:
     assert arrows(scene, torch.tensor([3.0, 0.0, 1.0])) == [(1, 0, 0.875), (1, 2, 0.625)]
 
 
-def test_nodes_that_lie_on_each_other_are_drawn(tmp_path: Path) -> None:
+def test_coinciding_nodes_are_drawn(tmp_path: Path) -> None:
     ends, place = torch.tensor([[0, 1, 2], [1, 2, 3]]), np.array([[0.0, 0.0], [0.0, 0.0], [1e6, 0.0], [2e6, 0.0]])
     draw_picture(Scene("piled", ends, place, tuple("abcd")), tmp_path / "a.png")  # and without a warning
     assert (tmp_path / "a.png").exists()
@@ -113,7 +113,7 @@ def test_a_bond_has_as_many_lines_as_its_order(smiles: str, lines: int) -> None:
     assert len(bonds.get_segments()) == lines
 
 
-def test_repeated_eigenvalues_are_found_and_named() -> None:
+def test_repeated_eigenvalues_are_noted() -> None:
     benzene = read_scene("c1ccccc1").directions(5)
     assert multiples(benzene, 0) == [(1, 2, 1.0), (3, 4, 3.0)]
     assert direction_note(benzene, 1) == "1.000, repeated: one basis of many"
@@ -122,7 +122,7 @@ def test_repeated_eigenvalues_are_found_and_named() -> None:
     assert direction_note(read_scene("CO.CCO.CCCO.CCCCO").directions(1), 1).startswith("2.000 | 1.000 | 0.586 | ...")
 
 
-def test_names_with_dollars_are_drawn_as_they_are(tmp_path: Path) -> None:
+def test_names_with_dollars_are_drawn_literally(tmp_path: Path) -> None:
     ends, place = torch.tensor([[0, 2], [1, 3]]), np.arange(8.0).reshape(4, 2)
     draw_picture(Scene("$n_$", ends, place, ("$x_$", "b", "$z_$", "d")), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
@@ -130,7 +130,7 @@ def test_names_with_dollars_are_drawn_as_they_are(tmp_path: Path) -> None:
         assert f"<!-- {words} -->" in text
 
 
-def test_large_graphs_and_other_kinds_of_file_are_refused(tmp_path: Path) -> None:
+def test_large_graphs_and_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"picture.pdf: expected a picture called .svg or .png, got .pdf"):
         draw_picture(read_scene("CC"), tmp_path / "picture.pdf")
     with pytest.raises(ValueError, match="expected at most 1000 nodes in a picture, got 1001"):
@@ -148,7 +148,7 @@ def contrast(one: Any, other: Any) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_text_is_read_on_every_colour() -> None:
+def test_text_has_contrast_on_every_colour() -> None:
     colors = colormaps[SIGNED]
     assert min(contrast(colors((share + 1) / 2), ink_on(share)) for share in np.linspace(-1, 1, 201)) > 3.6
     texts = [text for axes in _compose(read_scene("CC(=O)Oc1ccccc1"), 2, None).axes for text in axes.texts]
@@ -179,7 +179,7 @@ def test_a_large_matrix_has_no_numbers() -> None:
     assert not matrix_numbers("C" * 16)
 
 
-def test_parts_of_a_picture_stand_at_round_places() -> None:
+def test_positions_of_axes_are_rounded() -> None:
     figure = new_figure((3.0, 2.0))
     for axes in figure.subplots(1, 3):
         axes.set_ylabel("y")

@@ -1,4 +1,4 @@
-"""Scenes from SMILES and files, and what is refused."""
+"""Scenes from SMILES and files, and inputs that are refused."""
 
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_molecule_has_atoms_bonds_and_coordinates() -> None:
 
 
 @pytest.mark.parametrize(("kind", "edges"), [("undirected", [[0, 1], [1, 0]]), ("directed", [[0], [1]])])
-def test_graphml_brings_places_weights_and_signals(tmp_path: Path, kind: str, edges: list[list[int]]) -> None:
+def test_graphml_has_positions_weights_and_signals(tmp_path: Path, kind: str, edges: list[list[int]]) -> None:
     path = tmp_path / "pair.graphml"
     path.write_text(GRAPHML.format(kind=kind))
     scene = read_scene(str(path))
@@ -46,7 +46,7 @@ def test_graphml_brings_places_weights_and_signals(tmp_path: Path, kind: str, ed
     assert scene.directions(1).eigenvalues.tolist() == [[pytest.approx(5)]]
 
 
-def test_packed_graphs_are_chosen_by_number_and_laid_out(tmp_path: Path) -> None:
+def test_packed_graphs_are_chosen_by_index_and_laid_out(tmp_path: Path) -> None:
     graphs = PackedGraphs.pack([(PATH, 3), (PATH, 4)]).with_values(nodes={"x": torch.arange(7)})
     graphs.save(tmp_path / "two.safetensors")
     scene = read_scene(str(tmp_path / "two.safetensors"), 1)
@@ -77,7 +77,7 @@ def test_directions_that_do_not_exist_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "graph", "message"),
+    ("source", "graph", "message"),
     [
         ("C1CC", None, "smiles: expected a molecule that RDKit can read"),
         ("", None, "expected at least one node to draw"),
@@ -85,15 +85,15 @@ def test_directions_that_do_not_exist_are_left_out() -> None:
         ("none.npz", None, "none.npz: expected a file with a graph, found nothing"),
         ("table.csv", None, "table.csv: expected SMILES or a file called .graphml"),
         ("bad.graphml", None, "expected a graph as GraphML"),
-        ("CC", 1, "graph: expected a file of many graphs with a number"),
+        ("CC", 1, "graph: expected an index only with a file of many graphs"),
         ("weight.graphml", None, "weight.graphml: expected numbers as weight of the edges, got 'heavy'"),
         ("none.safetensors", 0, "none.safetensors, graph 0: expected at least one node to draw"),
         ("line.safetensors", None, r"position: expected finite numbers of shape \[3, 2\], got shape \[3\]"),
-        ("two.safetensors", 2, "graph: expected a number from 0 to 1, got 2"),
+        ("two.safetensors", 2, "graph: expected an index from 0 to 1, got 2"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, graph: int | None, message: str
+def test_inputs_that_cannot_be_drawn_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, graph: int | None, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text("smiles\nCC\n")
@@ -104,10 +104,10 @@ def test_what_cannot_be_drawn_is_refused(
     PackedGraphs.pack([(PATH, 3)]).with_values(nodes={"pos": torch.rand(3)}).save("line.safetensors")
     PackedGraphs.pack([(PATH, 3), (PATH, 4)]).save("two.safetensors")
     with pytest.raises((ValueError, FileNotFoundError), match="^.*" + message):
-        read_scene(given, graph)
+        read_scene(source, graph)
 
 
-def test_a_large_salt_is_no_file() -> None:
+def test_a_long_smiles_with_a_dot_is_not_a_file() -> None:
     assert read_scene(f"{'C' * 300}.[Na+]").num_nodes == 301
 
 
@@ -128,18 +128,18 @@ def test_graphml_with_bad_attributes_is_refused(tmp_path: Path, good: str, bad: 
         read_scene(str(path))
 
 
-def test_without_rdkit_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rdkit_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(ImportError, match=r"pip install 'dgn\[molecules\]'"):
         read_scene("CC")
 
 
-def test_places_must_be_finite() -> None:
+def test_positions_must_be_finite() -> None:
     with pytest.raises(ValueError, match="position: expected finite numbers of shape"):
         Scene("pair", PATH, np.full((3, 2), np.nan), ("a", "b", "c"))
 
 
-def test_places_are_in_units_of_edges_unless_nodes_would_cover_each_other() -> None:
+def test_positions_are_in_edge_lengths_unless_nodes_would_overlap() -> None:
     far = Scene("path", PATH, np.array([[0.0, 0.0], [50.0, 0.0], [100.0, 0.0]]), ("a", "b", "c"))
     assert far.places()[:, 0].tolist() == [0, 1, 2]
     star = torch.tensor([[0, 0, 0, 0], [1, 2, 3, 4]])

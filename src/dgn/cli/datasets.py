@@ -1,4 +1,4 @@
-"""Graphs that many runs share: loaded once, and asked for once where they cannot be had."""
+"""Datasets shared by several runs: loaded once, and a missing one reported once."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Graphs:
-    """The graphs of the last experiment, loaded again only when the next needs others or more directions."""
+    """The benchmark of an experiment, reloaded only when the next one needs other data or more directions."""
 
     def __init__(self, progress: bool = True) -> None:
         self.progress = progress
@@ -30,31 +30,31 @@ class Graphs:
         return self.benchmark
 
 
-class Prepared:
-    """Loads the graphs of an experiment once and lets go of them: other processes find what that left in the cache."""
+class CacheWarmer:
+    """Loads the graphs of an experiment once and frees them: worker processes then read the cache on disk."""
 
     def __init__(self) -> None:
-        self.known: set[tuple[DataSettings, int]] = set()
+        self.loaded: set[tuple[DataSettings, int]] = set()
 
     def __call__(self, experiment: "Experiment") -> None:
         from dgn.training.load import ignore_direction_count, load_graphs
 
-        asked = ignore_direction_count(experiment.data), experiment.num_directions
-        if asked not in self.known:
+        key = ignore_direction_count(experiment.data), experiment.num_directions
+        if key not in self.loaded:
             load_graphs(experiment, progress=True)
-            self.known.add(asked)
+            self.loaded.add(key)
 
 
 @cache
 def own_graphs() -> Graphs:
-    """Those of this process."""
+    """The loader of this process."""
     return Graphs(progress=False)
 
 
 class Datasets:
-    """Graphs of an experiment, loaded once for a dataset, with as many directions as any of its cells reads.
+    """Benchmarks of the cells of a table, loaded once per dataset with as many directions as any cell reads.
 
-    A dataset that cannot be had is asked for once; its cells, but for those that are finished, are left out.
+    A missing dataset is reported once; its unfinished cells are skipped.
     """
 
     def __init__(self, experiments: Sequence["Experiment"], out: Path) -> None:
@@ -68,25 +68,25 @@ class Datasets:
         except (FileNotFoundError, ImportError) as problem:
             name = experiment.data.dataset
             self.absent.add(name)
-            others = sum(self.lacks(each) for each in self.experiments if each.data.dataset == name) - 1
-            told = f"\n{name}: other cells that are left out: {others}" if others else ""
-            raise FileNotFoundError(f"{problem}{told}") from problem
+            others = sum(self.lacks(cell) for cell in self.experiments if cell.data.dataset == name) - 1
+            note = f"\n{name}: other cells that are left out: {others}" if others else ""
+            raise FileNotFoundError(f"{problem}{note}") from problem
 
     def widest(self, experiment: "Experiment") -> "Experiment":
-        """The cell on the same graphs that reads the most directions: fewer are the first columns of more."""
+        """The cell on the same graphs with the most directions; the others read its first columns."""
         from dgn.training.load import ignore_direction_count
 
-        wanted = ignore_direction_count(experiment.data)
-        alike = [each for each in self.experiments if ignore_direction_count(each.data) == wanted]
-        return max(alike, key=lambda each: each.num_directions)
+        data = ignore_direction_count(experiment.data)
+        cells = [cell for cell in self.experiments if ignore_direction_count(cell.data) == data]
+        return max(cells, key=lambda cell: cell.num_directions)
 
     def lacks(self, experiment: "Experiment") -> bool:
-        """Whether a cell has to be left out."""
+        """Whether a cell is skipped for lack of its dataset."""
         if experiment.data.dataset not in self.absent:
             return False
         try:
             return not is_finished(experiment, self.out)
-        except ValueError:  # a damaged result, which cannot be trained again without its dataset
+        except ValueError:  # a damaged result, which cannot be retrained without its dataset
             return True
 
 

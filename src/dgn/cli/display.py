@@ -1,4 +1,4 @@
-"""What is seen while training: a line for each seed, kept up to date."""
+"""Progress of training: one line per seed, updated every epoch."""
 
 import math
 import os
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from dgn.training.tables import Table as TextTable
 
 REFRESH = 0.1  # seconds between redraws: drawing must not slow training down
-WIDE = 10_000  # columns where there is no terminal: what reads a pipe or a file wants whole names
-LINES = 10  # how often a seed tells of itself where nothing can be redrawn, as in a log file
+WIDE = 10_000  # columns without a terminal: a pipe or a file gets full names
+LINES = 10  # reports per seed without a terminal, as in a log file
 
 
 class Display:
-    """A table on a terminal, redrawn as epochs end; elsewhere a line now and then.
+    """A live table on a terminal, redrawn as epochs end; elsewhere ``LINES`` log lines per seed.
 
-    ``metric`` is the one shown, ``early`` says that training may stop before its last epoch.
+    ``metric`` is the column shown; with ``early``, training may stop before its last epoch.
     """
 
     def __init__(self, console: Console, metric: str, early: bool) -> None:
@@ -53,15 +53,15 @@ class Display:
                 self.live.update(self.render(), refresh=True)
                 self.drawn = time.monotonic()
         elif report.epoch == 1 or report.epoch % max(1, report.epochs // LINES) == 0 or report.epoch == report.epochs:
-            told = self.describe(report)
-            say(self.console, ", ".join(f"{name} {value}" for name, value in told.items()))
+            cells = self.describe(report)
+            echo(self.console, ", ".join(f"{name} {value}" for name, value in cells.items()))
 
-    def say(self, message: str) -> None:
-        """A line above the table. It comes between trainings: the rows of the one before are not those of the next."""
+    def echo(self, message: str) -> None:
+        """Print a line above the table and clear its rows: lines come between runs, and the next run has other rows."""
         self.latest.clear()
         if self.live is not None:
             self.live.update("", refresh=True)
-        say(self.console, message)
+        echo(self.console, message)
 
     def render(self) -> Table:
         table = Table(box=None, pad_edge=False)
@@ -73,8 +73,8 @@ class Display:
         return table
 
     def describe(self, report: "EpochReport") -> Mapping[str, str]:
-        """The words of one line."""
-        left = report.seconds / max(1, report.epoch) * (report.epochs - report.epoch)
+        """The cells of one line, by column."""
+        remaining = report.seconds / max(1, report.epoch) * (report.epochs - report.epoch)
         score = report.metrics.get(self.metric)
         return {
             "seed": str(report.seed),
@@ -84,12 +84,12 @@ class Display:
             f"val {self.metric}": "" if score is None else f"{score:.4f}",
             "lr": f"{report.learning_rate:.1e}",
             "graphs/s": f"{report.graphs_per_second:,.0f}",
-            "time left": ("at most " if self.early and left > 0 else "") + as_time(left),
+            "time left": ("at most " if self.early and remaining > 0 else "") + as_time(remaining),
         }
 
 
 def as_time(seconds: float) -> str:
-    """Seconds as a clock shows them.
+    """Seconds as h:mm:ss or m:ss.
 
     >>> as_time(59.6), as_time(3661)
     ('1:00', '1:01:01')
@@ -99,24 +99,24 @@ def as_time(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def say(console: Console, message: str | Text) -> None:
-    """A line as it is: neither wrapped nor coloured, and brackets are brackets."""
+def echo(console: Console, message: str | Text) -> None:
+    """Print a line literally: no wrapping, no highlighting, no markup."""
     console.print(message, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_table(console: Console, table: "TextTable") -> None:
-    """A table of the reports on the terminal: words to the left, numbers to the right."""
+    """Print a table: text aligned to the left, numbers to the right."""
     drawn = Table(title=table.title or None, title_justify="left", show_header=any(table.header))
-    for number, name in enumerate(table.header):
-        words = number == 0 or any(row[number][:1].isalpha() for row in table.rows)
-        drawn.add_column(name, justify="left" if words else "right", overflow="fold")
+    for index, name in enumerate(table.header):
+        is_text = index == 0 or any(row[index][:1].isalpha() for row in table.rows)
+        drawn.add_column(name, justify="left" if is_text else "right", overflow="fold")
     for row in table.rows:
-        drawn.add_row(*map(escape, row))  # brackets are part of lists, not of the style
+        drawn.add_row(*map(escape, row))  # brackets are list syntax here, not markup
     console.print(drawn)
 
 
 def make_console() -> Console:
-    """The terminal of the first process, or as wide a page as needed; others that ``torchrun`` started say nothing."""
+    """The console of rank 0, of unlimited width without a terminal; other ranks of ``torchrun`` print nothing."""
     console = Console(quiet=os.environ.get("RANK", "0") != "0")
     if not console.is_terminal:
         console.width = WIDE

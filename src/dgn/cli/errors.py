@@ -1,4 +1,4 @@
-"""Errors on the command line: one clear line, and a traceback only when asked."""
+"""Errors of the command line: one line, and a traceback only with ``--debug``."""
 
 from typing import Any
 
@@ -7,39 +7,39 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from dgn.cli.display import say
+from dgn.cli.display import echo
 
-# What input, files, missing packages and failed computations raise; anything else is a bug and shows its traceback.
+# Raised by wrong input, files, missing packages and failed computations; anything else is a bug: show its traceback.
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 
 
 class Verbs(TyperGroup):
     """A group of commands that prints an expected error in one line and ends with exit code 1.
 
-    Wrong usage is the parser's business and ends with 2. ``--debug``, or ``DGN_DEBUG=1``, lets errors through.
+    Wrong usage ends with 2, by the parser. With ``--debug`` or ``DGN_DEBUG=1``, errors propagate.
     """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except EXPECTED as problem:
-            # The parser's own ways to end (Exit, Abort) are RuntimeErrors too.
+            # The parser's own Exit and Abort are RuntimeErrors too.
             if ctx.params.get("debug") or type(problem).__module__.split(".")[0] in ("click", "typer"):
                 raise
-            say_error(_tell(problem))
+            echo_error(_message(problem))
             raise typer.Exit(1) from None
 
 
-def _tell(problem: BaseException) -> str:
-    """The message of an error; what the operating system refused, in words."""
+def _message(problem: BaseException) -> str:
+    """The message of an error; one of the operating system with its path and a remedy."""
     if isinstance(problem, OSError) and problem.strerror and problem.filename:
         return (
-            f"{problem.filename}: expected a place that can be read and written, got '{problem.strerror}'; name "
-            "another, or change its rights"
+            f"{problem.filename}: expected a path that can be read and written, got '{problem.strerror}'; choose "
+            "another, or change its permissions"
         )
     return str(problem) or type(problem).__name__
 
 
-def say_error(message: str) -> None:
-    """Print one red line, unwrapped, on the error stream."""
-    say(Console(stderr=True), Text.assemble(("Error: ", "bold red"), (message, "red")))
+def echo_error(message: str) -> None:
+    """Print one red line, unwrapped, to stderr."""
+    echo(Console(stderr=True), Text.assemble(("Error: ", "bold red"), (message, "red")))

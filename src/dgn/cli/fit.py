@@ -1,4 +1,4 @@
-"""``dgn fit``: a model from a table of molecules."""
+"""``dgn fit``: fit a model to a table of molecules."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dgn.cli.display import Display, make_console, print_table, say
+from dgn.cli.display import Display, echo, make_console, print_table
 from dgn.cli.run_seeds import install_sigterm_handler, stopped
 
 if TYPE_CHECKING:
@@ -21,48 +21,47 @@ def command(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to predict; give it again for more.", show_default="guessed"),
+        typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),
     ] = None,
     smiles: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="found")
+        str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(help="regression (numbers), binary (two classes) or multi-label.", show_default="guessed"),
+        typer.Option(help="regression, binary (two classes) or multi-label.", show_default="detected"),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="scaffold, random, or the name of a column with train, val and test in it.",
+            help="scaffold, random, or the name of a column with values train, val and test.",
             show_default="a column called split, set, fold or subset, else scaffold",
         ),
     ] = None,
     test: Annotated[
-        float | None, typer.Option(help="Share of the molecules held out for the scores; 0: none.", show_default="0.1")
+        float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="New folder for the model.", show_default="TABLE-model")] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(help="Passes over the training molecules, at most.", min=1, show_default="by their number"),
+        typer.Option(help="Maximum number of epochs.", min=1, show_default="by size of the table"),
     ] = None,
-    members: Annotated[
-        int, typer.Option(help="Networks in the ensemble; they are averaged, and their spread is told.", min=1)
+    ensemble_size: Annotated[
+        int, typer.Option(help="Ensemble members; predictions are their mean and standard deviation.", min=1)
     ] = 5,
     search: Annotated[
         int,
-        typer.Option(
-            help="Try so many settings first, and keep the best on the validation part; 0: the usual ones.", min=0
-        ),
+        typer.Option(help="Trials of a hyperparameter search on the validation split; 0: default settings.", min=0),
     ] = 0,
     seed: Annotated[
-        int, typer.Option(help="Random seed of the split and of the first network; others take the next ones.", min=0)
+        int,
+        typer.Option(help="Seed of the split and of the first ensemble member; the others take the next ones.", min=0),
     ] = 0,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
 ) -> None:
-    """Fit an ensemble of directional networks to a table of molecules.
+    """Fit an ensemble of directional graph networks to a table of molecules.
 
-    Finds the SMILES, guesses what is to be predicted and says so, splits, trains with early stopping, scores the
-    molecules held out, and leaves a folder with the model, its card and a picture.
+    Detects and prints the SMILES column, the targets and the task; splits; trains with early stopping; scores the test
+    split; and writes a folder with the model, a model card and a plot.
 
     For example: dgn fit molecules.csv --target solubility
     """
@@ -71,47 +70,47 @@ def command(
     from dgn.molecules.table import open_table
 
     install_sigterm_handler()
-    console, options = make_console(), FitOptions(members, epochs, seed, device, search)
+    console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search)
     check_settings(task, test, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
     check_free(out)
-    data, parts, column = read_parts(opened, smiles, target or (), task, split, seed, test)
-    say_data(console, data, parts, column)
-    fitted = train(console, data, parts, options, out)
+    data, splits, column = read_splits(opened, smiles, target or (), task, split, seed, test)
+    echo_data(console, data, splits, column)
+    fitted = train(console, data, splits, options, out)
     write_folder(fitted, out, name, data.problems)
-    say_model(console, fitted, out)
+    echo_model(console, fitted, out)
 
 
-def train(console: Console, data: "TableData", parts: "Split", options: "FitOptions", out: Path) -> "Fitted":
-    """Fit with a display; what was stopped can go on later."""
+def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", out: Path) -> "Fitted":
+    """Fit with a display; an interrupted fit can be resumed."""
     from dgn.molecules.fit import fit_table
     from dgn.molecules.folder import TRAINING
 
     display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
     try:
         with display:
-            return fit_table(data, parts, options, out / TRAINING, display.update, display.say)
+            return fit_table(data, splits, options, out / TRAINING, display.update, display.echo)
     except KeyboardInterrupt:
         raise stopped(console, out) from None
 
 
 def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:
-    """Refuse at once what would be refused after the table was read."""
+    """Refuse invalid options before the table is read."""
     from dgn.graph.checks import check_option, check_package
     from dgn.molecules.columns import TASKS
-    from dgn.molecules.split import check_share
+    from dgn.molecules.split import check_test_fraction
     from dgn.training.devices import choose_device
 
     if task is not None:
         check_option("task", task, TASKS)
-    check_share(test)
+    check_test_fraction(test)
     choose_device(device)
     if search:
         check_package("search", "optuna")
 
 
-def read_parts(
+def read_splits(
     table: "Table",
     smiles: str | None,
     targets: Sequence[str],
@@ -120,25 +119,25 @@ def read_parts(
     seed: int,
     test: float | None,
 ) -> "tuple[TableData, Split, str | None]":
-    """The molecules of a table, their parts, and the column that says these, if one does."""
+    """The molecules of a table, their splits, and the split column, if one is used."""
     from dgn.molecules.rows import read_table
     from dgn.molecules.split import drop_unlearnable, split_molecules
 
     column, unused = split_column(table, split, "val" if test == 0 else "test")
     data = read_table(table, smiles, targets, task, column)
-    parts = split_molecules(data.molecules, data.task, None if column else split, seed, test)
-    data, parts = drop_unlearnable(data, parts._replace(notes=(*unused, *parts.notes)))
-    return data, parts, column
+    splits = split_molecules(data.molecules, data.task, None if column else split, seed, test)
+    data, splits = drop_unlearnable(data, splits._replace(notes=(*unused, *splits.notes)))
+    return data, splits, column
 
 
 def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | None, tuple[str, ...]]:
-    """The column that holds the split, if one does, and remarks on those that only look like it.
+    """The column that holds the split, if there is one, and notes on columns that are only named like it.
 
-    It is the one named, or one called so in which train and the part ``needed`` stand. Rows that cannot be used do not
-    count here: a word that is missing or wrong is refused later, where the row is one to learn from.
+    It is the one given, or one of ``SPLIT_NAMES`` that holds train and the split ``needed``. Its other values are
+    checked later, in the rows that are used.
     """
     from dgn.graph.checks import check_option
-    from dgn.molecules.split import PARTS, SPLIT_NAMES, WORDS
+    from dgn.molecules.split import SPLIT_ALIASES, SPLIT_NAMES, SPLITS
 
     if split in ("scaffold", "random"):
         return None, ()
@@ -147,49 +146,53 @@ def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | 
         return split, ()
     unused = []
     for name in (name for name in table.columns if name.lower() in SPLIT_NAMES):
-        place = table.place(name)
-        words = {row.values[place].strip().lower() for row in table.rows() if not row.problem}
-        if {PARTS[WORDS[word]] for word in words & WORDS.keys()} >= {"train", needed}:
+        position = table.position(name)
+        values = {row.values[position].strip().lower() for row in table.rows() if not row.problem}
+        if {SPLITS[SPLIT_ALIASES[value]] for value in values & SPLIT_ALIASES.keys()} >= {"train", needed}:
             return name, ()
-        unused.append(f"column {name} is not used for the split: it does not say both train and {needed}")
+        unused.append(f"column {name} is not used for the split: it does not contain both train and {needed}")
     return None, tuple(unused)
 
 
-def say_data(console: Console, data: "TableData", parts: "Split", column: str | None) -> None:
-    """What was read and guessed, and every remark on rows."""
-    names = ", ".join(each.name for each in data.targets[:12]) + (", ..." if len(data.targets) > 12 else "")
-    counts = [int((parts.part == number).sum()) for number in range(3)]
-    how = f"by column {column}" if column else {"random": "at random"}.get(parts.how, f"by {parts.how}")
+def echo_data(console: Console, data: "TableData", splits: "Split", column: str | None) -> None:
+    """Print what was read and detected, and every remark on rows."""
+    names = ", ".join(target.name for target in data.targets[:12]) + (", ..." if len(data.targets) > 12 else "")
+    counts = [int((splits.assignment == split).sum()) for split in range(3)]
+    method = f"by column {column}" if column else {"random": "at random"}.get(splits.method, f"by {splits.method}")
     lines = [
         f"SMILES: column {data.smiles}",
         f"{data.task}: {names}",
         *(
-            f"  {each.name}: 1 is {each.classes[1]}"
-            for each in data.targets
-            if each.classes and each.classes != ("0", "1")
+            f"  {target.name}: 1 is {target.classes[1]}"
+            for target in data.targets
+            if target.classes and target.classes != ("0", "1")
         ),
-        f"{data.rows} rows, {len(data.molecules.smiles)} molecules to use; split {how}: "
+        f"{data.rows} rows, {len(data.molecules.smiles)} molecules used; split {method}: "
         f"{counts[0]} train, {counts[1]} val, {counts[2]} test",
         *map(str, data.problems),
         *data.notes,
-        *parts.notes,
-        *(["errors while training are in standard deviations of the target"] if data.task == "regression" else []),
+        *splits.notes,
+        *(
+            ["errors shown during training are in standard deviations of the target"]
+            if data.task == "regression"
+            else []
+        ),
     ]
     for line in lines:
-        say(console, line)
+        echo(console, line)
 
 
-def say_model(console: Console, fitted: "Fitted", out: Path) -> None:
-    """Scores on the molecules held out, and where everything is."""
-    from dgn.molecules.model_card import interval_words, score_table, scored_words
+def echo_model(console: Console, fitted: "Fitted", out: Path) -> None:
+    """Print the scores on the test split and the files written."""
+    from dgn.molecules.model_card import interval_text, score_table, scored_text
 
     model = fitted.model
     others = sorted(path.name for path in out.iterdir() if path.is_file() and path.name != "README.md")
     print_table(console, score_table(model))
-    words = [
-        "" if fitted.prediction else scored_words(model),
-        interval_words(model),
+    lines = [
+        "" if fitted.prediction else scored_text(model),
+        interval_text(model),
         f"in {out}: README.md (the model card), {', '.join(others)}",
     ]
-    for line in (*filter(None, words), f"dgn predict {out} TABLE --out FILE uses it"):
-        say(console, line)
+    for line in (*filter(None, lines), f"to predict: dgn predict {out} TABLE --out FILE"):
+        echo(console, line)

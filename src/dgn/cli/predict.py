@@ -1,4 +1,4 @@
-"""``dgn predict``: what a model says of a table of molecules."""
+"""``dgn predict``: predictions for a table of molecules."""
 
 import os
 from dataclasses import replace
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from dgn.cli.display import make_console, say
+from dgn.cli.display import echo, make_console
 
-LARGE = 500_000  # bytes of a table from which other processes are worth their start
-MOST = 16  # processes that are started unasked: each takes some hundred megabytes
+LARGE = 500_000  # bytes of a table above which worker processes pay for their start
+MOST = 16  # workers by default: each takes some hundred megabytes
 
 
 def command(
@@ -20,22 +20,18 @@ def command(
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="that of the model")
     ] = None,
-    interval: Annotated[
-        float, typer.Option(help="Share of true values that the intervals of numbers are to hold, between 0 and 1.")
-    ] = 0.9,
+    interval: Annotated[float, typer.Option(help="Coverage of the conformal intervals, between 0 and 1.")] = 0.9,
     workers: Annotated[
         int | None,
-        typer.Option(
-            help="Processes that share the work; 0: this one alone.", min=0, show_default="by size of the table"
-        ),
+        typer.Option(help="Worker processes; 0: none.", min=0, show_default="by size of the table"),
     ] = None,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Add predictions and their uncertainty to a table, row by row.
+    """Add predictions and their uncertainty to the rows of a table.
 
-    Numbers get a spread over the ensemble and a conformal interval, classes a probability and its spread. Rows that
-    cannot be read are kept and marked.
+    Regression adds the standard deviation over the ensemble and a conformal interval, classification a probability and
+    its standard deviation. Rows that cannot be read are kept and marked.
 
     For example: dgn predict molecules-model new.csv --out predictions.csv
     """
@@ -51,30 +47,30 @@ def command(
     choose_device(device)
     opened = open_table(table)
     if smiles is not None:
-        opened.place(smiles)
+        opened.position(smiles)
     loaded = load_model(model, device)
     size = table.stat().st_size * (4 if table.suffix in (".gz", ".parquet") else 1)
     if workers is None:
         options = replace(options, workers=min(MOST, os.cpu_count() or 1) if size > LARGE else 0)
     total = 0 if quiet else sum(1 for _ in opened.rows())
     with progress_bar("predicting", total, "molecules", not quiet) as advance:
-        found = predict_table(loaded, opened, out, options, advance)
+        summary = predict_table(loaded, opened, out, options, advance)
     console = make_console()
-    if found.smiles not in (smiles, loaded.smiles):
-        say(console, f"SMILES: column {found.smiles}; the model's, {loaded.smiles}, is not here")
-    say(console, f"{count(found.rows)} in {out}")
-    if loaded.task == "regression" and (why := too_few(loaded.scores, interval)) is not None:
-        say(console, f"{why}; try a smaller --interval")
-    if found.unreadable:
-        shown = ", ".join(map(str, found.lines)) + (", ..." if found.unreadable > len(found.lines) else "")
-        say(
+    if summary.smiles not in (smiles, loaded.smiles):
+        echo(console, f"SMILES: column {summary.smiles}, as the table has no column {loaded.smiles}")
+    echo(console, f"{count(summary.rows)} in {out}")
+    if loaded.task == "regression" and (reason := too_few(loaded.scores, interval)) is not None:
+        echo(console, f"{reason}; try a smaller --interval")
+    if summary.unreadable:
+        shown = ", ".join(map(str, summary.lines)) + (", ..." if summary.unreadable > len(summary.lines) else "")
+        echo(
             console,
-            f"{count(found.unreadable)} without a prediction (line {shown}); the column problem says why",
+            f"{count(summary.unreadable)} without a prediction (line {shown}); see the column problem",
         )
 
 
 def count(rows: int) -> str:
-    """Rows in words.
+    """A number of rows with its unit.
 
     >>> count(1), count(2)
     ('1 row', '2 rows')

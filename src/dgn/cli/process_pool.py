@@ -1,4 +1,4 @@
-"""Processes that train one experiment after the other, beside others that do the same.
+"""A pool of worker processes, each training one experiment at a time.
 
 Several processes on one GPU keep it busy where one network is too small to.
 """
@@ -19,54 +19,56 @@ from typing import Any, TypeVar
 import typer
 from rich.console import Console
 
-from dgn.cli.display import say
+from dgn.cli.display import echo
 from dgn.cli.run_seeds import STOPPED
 
-OUTPUT = "output.txt"  # what a run would have printed if it were alone
-
+OUTPUT = "output.txt"  # what the run of a worker prints
 
 T = TypeVar("T")
 
 
 class Workers:
-    """So many processes, each alone in what ``fresh`` makes, so that one that dies takes no other with it.
+    """Worker processes, each in its own single-process executor, so that one that dies breaks no other.
 
-    A process that died, or that an error escaped from, is replaced: its device may be lost to it.
+    A process that died or raised is replaced: its CUDA context may be lost.
     """
 
-    def __init__(self, processes: int, fresh: Callable[[], ProcessPoolExecutor]) -> None:
-        self.fresh, self.threads = fresh, ThreadPoolExecutor(processes)  # a thread waits for each
+    def __init__(self, processes: int, make_executor: Callable[[], ProcessPoolExecutor]) -> None:
+        self.make_executor, self.threads = (
+            make_executor,
+            ThreadPoolExecutor(processes),
+        )  # one thread waits for each process
         self.free = SimpleQueue[ProcessPoolExecutor]()
         for _ in range(processes):
-            self.free.put(fresh())
+            self.free.put(make_executor())
 
-    def submit(self, work: Callable[..., T], *given: Any) -> Future[T]:
-        """The result of ``work``, once a process is free for it."""
-        return self.threads.submit(self._run, work, *given)
+    def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
+        """The future of ``work(*args)``, run as soon as a process is free."""
+        return self.threads.submit(self._run, work, *args)
 
-    def _run(self, work: Callable[..., T], *given: Any) -> T:
+    def _run(self, work: Callable[..., T], *args: Any) -> T:
         process = self.free.get()
         try:
             try:
-                under_way = process.submit(work, *given)
-            except BrokenProcessPool:  # it died before, while it had nothing to do
-                process = self.fresh()
-                under_way = process.submit(work, *given)
-            return under_way.result()
+                future = process.submit(work, *args)
+            except BrokenProcessPool:  # it died while idle
+                process = self.make_executor()
+                future = process.submit(work, *args)
+            return future.result()
         except BaseException as problem:
             process.shutdown(wait=False)
-            process = self.fresh()
+            process = self.make_executor()
             if isinstance(problem, BrokenProcessPool):
                 raise RuntimeError(
-                    "process: expected it to live, got its end in the middle of the work, as where memory runs out; "
-                    f"{OUTPUT} shows how far it came"
+                    "process: expected a result, got its death while running, possibly out of memory; "
+                    f"see {OUTPUT} for its progress"
                 ) from problem
             raise
         finally:
             self.free.put(process)
 
     def end(self) -> None:
-        """Wait for what is under way; what has not begun does not begin."""
+        """Wait for running work and cancel the rest."""
         self.threads.shutdown(cancel_futures=True)
         while not self.free.empty():
             self.free.get().shutdown()
@@ -74,43 +76,43 @@ class Workers:
 
 @contextmanager
 def workers(console: Console, folder: Path, processes: int) -> Iterator[Workers]:
-    """Processes that share the threads of this one, and end with it, whatever ends it."""
+    """Worker processes that share the threads of this process and end with it, however it ends."""
     context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    pool = Workers(processes, lambda: ProcessPoolExecutor(1, context, _prepare, (ours, processes)))
+    receiver, sender = context.Pipe(duplex=False)
+    pool = Workers(processes, lambda: ProcessPoolExecutor(1, context, _start_worker, (receiver, processes)))
     try:
         yield pool
     except BaseException as reason:
         pool.threads.shutdown(wait=False, cancel_futures=True)
-        theirs.close()  # before the pool waits for what is under way
+        sender.close()  # ends the workers, before the pool waits for them
         if isinstance(reason, KeyboardInterrupt):
-            say(console, f"Stopped. The same command goes on in {folder}.")
+            echo(console, f"Stopped. The same command resumes in {folder}.")
             raise typer.Exit(STOPPED) from None
         raise
     finally:
         pool.end()
 
 
-def _prepare(life_line: Connection, processes: int) -> None:
-    """Begin the life of a process: its share of the threads, and an end when the other side of the pipe is closed."""
+def _start_worker(receiver: Connection, processes: int) -> None:
+    """Set up a worker: its share of the threads, and an exit when the sending end of the pipe is closed."""
     import torch
 
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # the first process hears it and lets go of the pipe
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the main process handles it and closes the pipe
     torch.set_num_threads(max(1, torch.get_num_threads() // processes))
 
-    def live() -> None:
+    def exit_with_parent() -> None:
         try:
-            life_line.recv()
+            receiver.recv()
         except EOFError:
             os._exit(0)
 
-    Thread(target=live, daemon=True).start()
+    Thread(target=exit_with_parent, daemon=True).start()
 
 
 @contextmanager
 def output(folder: Path) -> Iterator[Console]:
-    """What a run prints while others train: appended to a file of its folder."""
+    """A console that appends to ``output.txt`` in the folder of the run."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / OUTPUT).open("a", encoding="utf-8") as file:
         yield Console(file=file)

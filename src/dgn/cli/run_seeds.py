@@ -1,4 +1,4 @@
-"""Train the seeds of one experiment into its folder, or bring back what was finished there."""
+"""Train the seeds of one experiment into its folder, and read those that are finished."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from dgn.cli.display import Display, print_table, say
+from dgn.cli.display import Display, echo, print_table
 
 if TYPE_CHECKING:
     from dgn.data.benchmark import Benchmark
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dgn.training.run_folder import FinishedRun
 
 CURVES = "curves.png"
-STOPPED = 130  # what a shell expects of a command that Ctrl-C ended
+STOPPED = 130  # exit code of a command that Ctrl-C ended
 Load = Callable[[], "Benchmark"]
 Watch = Callable[["EpochReport"], None]
 
@@ -35,67 +35,67 @@ def run_seeds(
 ) -> list["FinishedRun"]:
     """Train the seeds that are not finished in ``out`` yet, and return the runs of all of them.
 
-    ``load`` gives the graphs; it is not called when every seed is finished. Without ``curves``, they are left to
-    :func:`draw_summary`. ``watch`` hears of every epoch, and ends the training by raising.
+    ``load`` returns the graphs; it is not called if every seed is finished. Without ``curves``, they are left to
+    :func:`draw_summary`. ``watch`` is called after every epoch, and ends the training by raising.
     """
     from dgn.training.run_folder import finished_runs, is_begun, write_experiment
 
     if int(os.environ.get("RANK", "0")) > 0:
-        _help_train(experiment, load, seeds, out, device)
+        _train_rank(experiment, load, seeds, out, device)
     begun, done = is_begun(out, experiment), finished_runs(out)
-    # Several processes train the same seeds; those that are finished end at once.
+    # Under torchrun all ranks train the same seeds; finished ones return at once.
     missing = list(seeds) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else [s for s in seeds if s not in done]
     if begun:
-        say_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
+        echo_resumed(console, experiment, out, [seed for seed in seeds if seed in done], missing)
     if missing:
-        if experiment.training.distill_from is not None:  # before the graphs, which take a while
-            _say_teachers(console, experiment, out)
-        benchmark = load()  # may fail: a folder without a run would be in the way of the next try
+        if experiment.training.distill_from is not None:  # fail before loading the graphs, which takes a while
+            _echo_teachers(console, experiment, out)
+        benchmark = load()  # may fail: before the folder exists, so that a retry finds none
         write_experiment(out, experiment)
         train_seeds(console, experiment, benchmark, missing, out, device, watch)
         done = finished_runs(out)
-        (out / CURVES).unlink(missing_ok=True)  # those of fewer seeds
+        (out / CURVES).unlink(missing_ok=True)  # drawn from fewer seeds
     write_summary(out, [done[seed] for seed in sorted(done)])
     if curves:
         draw_summary(out)
     return [done[seed] for seed in seeds]
 
 
-def _say_teachers(console: Console, experiment: "Experiment", out: Path) -> None:
+def _echo_teachers(console: Console, experiment: "Experiment", out: Path) -> None:
     from dgn.training.distillation import find_teacher_runs
 
-    found = find_teacher_runs(experiment, out)
-    say(console, f"taught by {', '.join(folder.name for folder in found)} of {found[0].parent}")
+    teachers = find_teacher_runs(experiment, out)
+    echo(console, f"distilling from {', '.join(folder.name for folder in teachers)} of {teachers[0].parent}")
 
 
-def _help_train(experiment: "Experiment", load: Load, seeds: Sequence[int], out: Path, device: str) -> None:
-    """The part of a process that is not the first of several: it shares the work and leaves the rest to the first."""
+def _train_rank(experiment: "Experiment", load: Load, seeds: Sequence[int], out: Path, device: str) -> None:
+    """Train as a rank other than 0, which leaves results and tables to rank 0."""
     from dgn.training.trainer import train
 
     train(experiment, load(), seeds, out, device)
     raise typer.Exit
 
 
-def say_resumed(
+def echo_resumed(
     console: Console, experiment: "Experiment", out: Path, done: Sequence[int], missing: Sequence[int]
 ) -> None:
-    """Say what of a run was there already."""
+    """Print which seeds are finished, resumed and new."""
     from dgn.training.run_folder import seed_folder
 
     begun = [seed for seed in missing if seed_folder(out, seed).exists()]
-    parts = [("finished", done), ("resuming", begun), ("new", [seed for seed in missing if seed not in begun])]
-    told = "; ".join(f"{word}: seed {', '.join(map(str, seeds))}" for word, seeds in parts if seeds)
-    say(console, f"{experiment.name} in {out}: {told}")
+    states = [("finished", done), ("resuming", begun), ("new", [seed for seed in missing if seed not in begun])]
+    message = "; ".join(f"{state}: seed {', '.join(map(str, seeds))}" for state, seeds in states if seeds)
+    echo(console, f"{experiment.name} in {out}: {message}")
 
 
 def install_sigterm_handler() -> None:
-    """Let SIGTERM, with which a batch system asks to end, be the same to a training as Ctrl-C in a terminal."""
+    """Handle SIGTERM, sent by batch systems, as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def stopped(console: Console, out: Path) -> typer.Exit:
-    """Say that a training was stopped, and how to go on; the end of the command."""
-    say(console, f"Stopped. The last checkpoint is in {out}; the same command goes on from there.")
+    """Print how to resume; returns the exit of the command."""
+    echo(console, f"Stopped. The last checkpoint is in {out}; the same command resumes from it.")
     return typer.Exit(STOPPED)
 
 
@@ -108,7 +108,7 @@ def train_seeds(
     device: str,
     watch: Watch | None = None,
 ) -> None:
-    """Train with a display, and keep every result; what ended early can go on later."""
+    """Train with a display and write every result; an interrupted run can be resumed."""
     from dgn.training.errors import TrainingError
     from dgn.training.run_folder import FinishedRun, write_run
     from dgn.training.scores import main_metric
@@ -116,14 +116,14 @@ def train_seeds(
 
     display = Display(console, main_metric(experiment), experiment.training.schedule == "plateau")
 
-    def hear(report: "EpochReport") -> None:
+    def on_epoch(report: "EpochReport") -> None:
         display.update(report)
         if watch is not None:
             watch(report)
 
     try:
         with display:
-            results = train(experiment, benchmark, seeds, out, device, hear, on_resume=display.say)
+            results = train(experiment, benchmark, seeds, out, device, on_epoch, on_resume=display.echo)
     except KeyboardInterrupt:
         raise stopped(console, out) from None
     except TrainingError as problem:
@@ -135,7 +135,7 @@ def train_seeds(
 
 
 def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:
-    """The table of all finished seeds of a folder."""
+    """Write the table of all finished seeds of a folder."""
     from dgn.training.run_folder import write_text
     from dgn.training.tables import seeds_table
 
@@ -144,7 +144,7 @@ def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:
 
 
 def draw_summary(out: Path) -> None:
-    """The curves of all finished seeds of a folder, unless they are there."""
+    """Draw the curves of all finished seeds of a folder, unless they exist."""
     from dgn.plot.curves import draw_curves
     from dgn.training.run_folder import finished_runs, read_history
     from dgn.training.scores import main_metric
@@ -156,34 +156,34 @@ def draw_summary(out: Path) -> None:
 
 
 def report_seeds(console: Console, out: Path, runs: Sequence["FinishedRun"]) -> None:
-    """Print the table of all seeds and say where everything is."""
+    """Print the table of all seeds and the files written."""
     from dgn.training.tables import seeds_table
 
     print_table(console, seeds_table(runs))
-    say_conditions(console, runs)
-    say(console, f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed")
+    echo_conditions(console, runs)
+    echo(console, f"in {out}: experiment.yaml, results.md, curves.png, and a folder for each seed")
 
 
-def say_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
-    """Say under which conditions scores stand beside the paper's: other data, other settings."""
+def echo_conditions(console: Console, runs: Sequence["FinishedRun"]) -> None:
+    """Print what differs from the paper's conditions: data and settings."""
     from dgn.training.scores import changed_settings
 
     for note in sorted({run.data for run in runs if run.data}):
-        say(console, f"data: {note}")
+        echo(console, f"data: {note}")
     changed = sorted({key for run in runs for key in changed_settings(run.experiment)})
     if changed:
-        say(console, f"not as published: {', '.join(changed)}")
+        echo(console, f"not as published: {', '.join(changed)}")
 
 
 def read_seeds(text: str | None) -> list[int] | None:
-    """Seeds of the command line.
+    """The seeds in a comma-separated list.
 
     >>> read_seeds("41,95"), read_seeds(None)
     ([41, 95], None)
     """
     if text is None:
         return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
-        raise ValueError(f"--seeds: expected different whole numbers with commas between, got {text!r}; write 41,95")
-    return [int(part) for part in parts]
+    seeds = [seed.strip() for seed in text.split(",")]
+    if not all(seed.isdecimal() for seed in seeds) or len(set(seeds)) < len(seeds):
+        raise ValueError(f"--seeds: expected distinct integers separated by commas, got {text!r}; write 41,95")
+    return [int(seed) for seed in seeds]

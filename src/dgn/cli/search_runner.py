@@ -1,9 +1,9 @@
-"""The trials of a search: one after the other, or several processes at once.
+"""The trials of a search, sequentially or in parallel processes.
 
-Several processes on one GPU keep it busy where one network is too small to. One process proposes and remembers; the
-others train, each with graphs of its own. So no two take the same trial, and what they were at when everything was
-killed comes first when it goes on. A trial that fails is named and has no score; what would fail every trial (data,
-packages or the device are missing) ends the search.
+Several processes on one GPU keep it busy where one network is too small to. The main process proposes trials and
+records their scores; the workers train, each with its own graphs. So no two run the same trial, and trials that were
+running when the search was killed come first when it resumes. A trial that fails is reported and has no score; what
+would fail every trial (missing data, packages or device) ends the search.
 """
 
 import traceback
@@ -16,9 +16,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from dgn.cli.datasets import Graphs, Prepared, own_graphs
-from dgn.cli.display import say
-from dgn.cli.errors import say_error
+from dgn.cli.datasets import CacheWarmer, Graphs, own_graphs
+from dgn.cli.display import echo
+from dgn.cli.errors import echo_error
 from dgn.cli.process_pool import output, workers
 from dgn.cli.run_seeds import run_seeds
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from dgn.tuning.space import Value
     from dgn.tuning.study import Search, Trial
 
-FOR_ALL = (OSError, ImportError)  # what keeps every trial from training
+FATAL = (OSError, ImportError)  # errors that would fail every trial
 
 
 class Outcome(NamedTuple):
-    """The validation score of a trial, if there is one, and what to say of it."""
+    """The validation score of a trial, if there is one, and the message to print."""
 
     score: float | None
-    told: str
-    given_up: bool = False
+    message: str
+    pruned: bool = False
 
 
-def run_in_turn(console: Console, search: "Search", total: int, device: str, prune: bool = False) -> None:
-    """One trial after the other."""
+def run_sequentially(console: Console, search: "Search", total: int, device: str, prune: bool = False) -> None:
+    """Run trials one after the other."""
     from dgn.training.devices import free_memory
 
     graphs = Graphs()
@@ -48,45 +48,45 @@ def run_in_turn(console: Console, search: "Search", total: int, device: str, pru
         experiment = begin(console, search, trial, total, graphs)
         if experiment is not None:
             end(console, search, [trial], run_trial(console, experiment, trial.folder, graphs, device, prune))
-            free_memory()  # once the trial is told: a device that was lost ends the search, and not again at this trial
+            free_memory()  # after the trial is recorded: a lost device ends the search, but not at the same trial again
 
 
-def run_at_once(
+def run_in_parallel(
     console: Console, search: "Search", total: int, device: str, processes: int, prune: bool = False
 ) -> None:
-    """Several trials at once, the next one as soon as one has ended.
+    """Run several trials in parallel, the next one as soon as one has ended.
 
-    A trial with the values of one that is under way waits for it and shares its score. Interrupted, the processes end
-    at once: what they trained is in their checkpoints. Graphs are loaded here first, so that what they need is
-    fetched and computed once.
+    A trial with the values of a running one waits for it and shares its score. On an interrupt the workers end at
+    once; their progress is in checkpoints. Graphs are loaded here first, so that they are downloaded and precomputed
+    once.
     """
-    graphs = Prepared()
+    graphs = CacheWarmer()
     prepare(search, total, device, graphs)
-    under_way: dict[Future[Outcome], list[Trial]] = {}
+    running: dict[Future[Outcome], list[Trial]] = {}
     with workers(console, search.folder, processes) as pool:
         while True:
-            while len(under_way) < processes:
-                busy = {trial.number: future for future, trials in under_way.items() for trial in trials}
+            while len(running) < processes:
+                busy = {trial.number: future for future, trials in running.items() for trial in trials}
                 trial = search.next(total, busy)
                 if trial is None:
                     break
                 experiment = begin(console, search, trial, total, graphs)
                 if experiment is None:
                     continue
-                same = next((trials for trials in under_way.values() if trials[0].folder == trial.folder), None)
+                same = next((trials for trials in running.values() if trials[0].folder == trial.folder), None)
                 if same is None:
-                    under_way[pool.submit(_work, experiment, trial.folder, device, prune)] = [trial]
+                    running[pool.submit(_run_in_worker, experiment, trial.folder, device, prune)] = [trial]
                 else:
                     same.append(trial)
-            if not under_way:
+            if not running:
                 return
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                end(console, search, under_way.pop(future), outcome_of(future))
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                end(console, search, running.pop(future), outcome_of(future))
 
 
 def prepare(search: "Search", total: int, device: str, load: Callable[["Experiment"], object]) -> None:
-    """Load the graphs of the experiment that is searched from, if a trial is left: what is wrong with them or with the
-    device is wrong with every trial, and must not be told of each."""
+    """Load the graphs of the base experiment, if a trial is left: an error in them or in the device would fail every
+    trial, and is reported once."""
     from dgn.training.devices import choose_device
 
     if search.next(total) is not None:
@@ -97,21 +97,21 @@ def prepare(search: "Search", total: int, device: str, load: Callable[["Experime
 def begin(
     console: Console, search: "Search", trial: "Trial", total: int, load: Callable[["Experiment"], object]
 ) -> "Experiment | None":
-    """The experiment of a trial, announced, its graphs loaded; settings that do not fit together are left out."""
-    told = ", ".join(f"{name} {as_text(value)}" for name, value in trial.values.items())
-    say(console, Text.assemble((f"{trial.number + 1}/{total} ", "bold"), told))
+    """The experiment of a trial, announced, its graphs loaded; None for settings that are invalid together."""
+    settings = ", ".join(f"{name} {as_text(value)}" for name, value in trial.values.items())
+    echo(console, Text.assemble((f"{trial.number + 1}/{total} ", "bold"), settings))
     try:
         experiment = search.resolve(trial)
         load(experiment)
         return experiment
     except ValueError as problem:
-        say(console, f"left out: {problem}")
+        echo(console, f"skipped: {problem}")
         search.tell(trial, None)
         return None
 
 
 def as_text(value: "Value") -> str:
-    """A value as it is shown: fractions with three significant digits; all digits are in the folder of the trial.
+    """A value for display: floats with three significant digits; the folder of the trial has all digits.
 
     >>> as_text(0.0023456789), as_text(1024), as_text("[mean, dx1]")
     ('0.00235', '1024', '[mean, dx1]')
@@ -122,7 +122,7 @@ def as_text(value: "Value") -> str:
 def run_trial(
     console: Console, experiment: "Experiment", folder: Path, graphs: Graphs, device: str, prune: bool
 ) -> Outcome:
-    """The validation score of a trial; nothing where training failed or, with ``prune``, it fell behind."""
+    """The validation score of a trial; None if training failed or, with ``prune``, the trial was pruned."""
     from dgn.training.errors import DivergedError, OutOfMemoryError
     from dgn.training.scores import summarize, unit
     from dgn.tuning.pruning import TrialPruned, Watch
@@ -130,42 +130,42 @@ def run_trial(
     seeds, watch = experiment.training.seeds, Watch(folder, experiment) if prune else None
     try:
         runs = run_seeds(console, experiment, lambda: graphs(experiment), seeds, folder, device, False, watch)
-    except (typer.Exit, *FOR_ALL):
+    except (typer.Exit, *FATAL):
         raise
     except (DivergedError, OutOfMemoryError, ValueError) as problem:
         return Outcome(None, str(problem))
     except TrialPruned as reason:
-        return Outcome(None, str(reason), given_up=True)
-    except Exception as problem:  # whatever it is, the other trials must not be lost
-        say(console, traceback.format_exc())
+        return Outcome(None, str(reason), pruned=True)
+    except Exception as problem:  # a bug in one trial must not lose the others
+        echo(console, traceback.format_exc())
         return Outcome(None, f"{type(problem).__name__}: {problem}")
     score = summarize(runs, "val")
     return Outcome(score.mean / unit(score.metric), f"validation {score.metric} {score}")
 
 
 def outcome_of(future: Future[Outcome]) -> Outcome:
-    """The outcome of a trial in another process, also where the process was lost."""
+    """The outcome of a trial in a worker process, also if the process died."""
     try:
         return future.result()
-    except FOR_ALL:
+    except FATAL:
         raise
     except Exception as problem:
         return Outcome(None, str(problem))
 
 
 def end(console: Console, search: "Search", trials: "list[Trial]", outcome: Outcome) -> None:
-    """Remember and print the outcome of trials of equal values."""
+    """Record and print the outcome of trials with equal values."""
     for trial in trials:
-        search.tell(trial, outcome.score, outcome.given_up)
-        told = f"trial {trial.number}: {outcome.told}"
-        if outcome.score is None and not outcome.given_up:
-            say_error(told)
+        search.tell(trial, outcome.score, outcome.pruned)
+        message = f"trial {trial.number}: {outcome.message}"
+        if outcome.score is None and not outcome.pruned:
+            echo_error(message)
         else:
-            say(console, told)
+            echo(console, message)
 
 
-def _work(experiment: "Experiment", folder: Path, device: str, prune: bool) -> Outcome:
-    """One trial in a process of its own, which is given up where its device was lost."""
+def _run_in_worker(experiment: "Experiment", folder: Path, device: str, prune: bool) -> Outcome:
+    """Run one trial in a worker process; a lost device raises, which replaces the process."""
     from dgn.training.devices import free_memory
 
     try:

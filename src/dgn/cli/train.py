@@ -1,4 +1,4 @@
-"""``dgn train``: train an experiment, or the embedded default."""
+"""``dgn train``: train an experiment, by default on the built-in digits."""
 
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dgn.cli.datasets import Graphs
-from dgn.cli.display import make_console, print_table, say
+from dgn.cli.display import echo, make_console, print_table
 from dgn.cli.run_seeds import install_sigterm_handler, read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
@@ -21,16 +21,17 @@ SHOWN = 4  # digits in the picture
 
 def command(
     experiment: Annotated[
-        str | None, typer.Argument(help="A name that 'dgn info' lists, or a YAML file; nothing: handwritten digits.")
+        str | None,
+        typer.Argument(help="A name that 'dgn info' lists, or a YAML file; without one, handwritten digits."),
     ] = None,
     change: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a setting, such as training.epochs=5; give it again for more."
+            "--set", metavar="KEY=VALUE", help="Override a setting, such as training.epochs=5; may be repeated."
         ),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Seeds with commas between: 41,95.", show_default="those of the experiment")
+        str | None, typer.Option(help="Seeds, comma-separated: 41,95.", show_default="those of the experiment")
     ] = None,
     out: Annotated[
         Path | None,
@@ -41,26 +42,26 @@ def command(
     ] = None,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
 ) -> None:
-    """Train an experiment and show its score beside the paper's.
+    """Train an experiment and compare its score with the paper's.
 
-    Without a name, networks with and without direction learn handwritten digits, with nothing to download.
+    Without a name, networks with and without directions are trained on handwritten digits, with no download.
 
-    For example: dgn train zinc/tuned --seeds 41 (for tables of molecules of your own, see dgn fit)
+    For example: dgn train zinc/tuned --seeds 41 (for your own table of molecules, see dgn fit)
     """
     from dgn.training.experiment import load_experiment
 
     install_sigterm_handler()
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
-    chosen = read_seeds(seeds)
-    if chosen is not None:
-        changes.append(f"training.seeds={chosen}")
+    run_only = read_seeds(seeds)
+    if run_only is not None:
+        changes.append(f"training.seeds={run_only}")
     console = make_console()
     if experiment is None or experiment == "digits":
         variants = {name: load_experiment(f"digits/{name}", changes) for name in DIGITS}
         train_digits(console, variants, out or Path("runs") / "digits", device)
     else:
-        one = load_experiment(experiment, changes)
-        train_one(console, one, out or Path("runs") / one.name, device)
+        config = load_experiment(experiment, changes)
+        train_one(console, config, out or Path("runs") / config.name, device)
 
 
 def train_one(console: Console, experiment: "Experiment", out: Path, device: str) -> None:
@@ -72,7 +73,7 @@ def train_one(console: Console, experiment: "Experiment", out: Path, device: str
 
 
 def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path, device: str) -> None:
-    """Train the variants of the embedded default; end with a table, the curves and a picture."""
+    """Train the variants on digits; write a table, the curves and a picture."""
     from dgn.data.benchmark import load_benchmark
     from dgn.plot.curves import draw_curves
     from dgn.plot.digits import draw_digits
@@ -83,18 +84,17 @@ def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path,
     groups, histories = {}, {}
     for name, experiment in variants.items():
         aggregators = ", ".join(experiment.network.aggregators)
-        say(console, Text.assemble((name, "bold"), f": {aggregators}"))
+        echo(console, Text.assemble((name, "bold"), f": {aggregators}"))
         groups[name] = run_seeds(
             console, experiment, partial(load, experiment), experiment.training.seeds, out / name, device
         )
         histories[name] = read_history(out / name, experiment.training.seeds[0])
-    table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs: what direction adds")
+    table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs, with and without directions")
     write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
     draw_curves(histories, "accuracy", out / "curves.png")
     draw_digits(load_benchmark("digits").graphs, range(SHOWN), out / "digits.png")
     print_table(console, table)
-    say(
+    echo(
         console,
-        f"in {out}: results.md, curves.png, digits.png (the field, and what dx makes of digits), and a folder for "
-        "each network",
+        f"in {out}: results.md, curves.png, digits.png (the field and its derivatives), and a folder for each network",
     )

@@ -1,4 +1,4 @@
-"""From a table of molecules to a model, and from a model to predictions. Needs RDKit, the extra ``molecules``."""
+"""Models of molecular properties, fitted to tables of SMILES. Needs RDKit, the extra ``molecules``."""
 
 from dgn.graph.checks import check_extra
 

@@ -1,4 +1,4 @@
-"""Intervals that hold the truth as often as promised, from errors on molecules not trained on."""
+"""Split-conformal prediction intervals, calibrated on the validation split."""
 
 import math
 
@@ -7,9 +7,10 @@ from torch import Tensor
 
 
 def conformal_scores(truth: Tensor, prediction: Tensor, spread: Tensor, floor: Tensor) -> Tensor:
-    """How large errors are in units of the uncertainty, sorted: |y - p| / (s + f).
+    """Errors in units of the uncertainty, sorted: |y - p| / (s + f).
 
-    ``spread`` s is that of the ensemble, ``floor`` f keeps it from vanishing. A missing truth gives NaN, at the end.
+    ``spread`` s is the standard deviation over the ensemble, ``floor`` f keeps it from vanishing. A missing truth gives
+    NaN, sorted to the end.
 
     Shapes:
         ``truth``, ``prediction``, ``spread`` [V, T], ``floor`` [T]; returns [V, T].
@@ -21,38 +22,37 @@ def conformal_scores(truth: Tensor, prediction: Tensor, spread: Tensor, floor: T
 
 
 def half_width(scores: Tensor, level: float, spread: Tensor, floor: Tensor) -> Tensor:
-    r"""Half the interval of each prediction: q (s + f), with q the score of rank $\lceil (n + 1) \ell \rceil$ of n.
+    r"""Half-widths of the intervals: q (s + f), with q the score of rank $\lceil (n + 1) \ell \rceil$ of n.
 
-    For molecules drawn like those that were scored, prediction ± half_width holds the truth with probability of at
-    least ``level`` $\ell$. Where n is too small for that rank the interval is infinite.
+    For molecules exchangeable with the scored ones, prediction ± half_width contains the truth with probability of at
+    least ``level`` $\ell$. If n is too small for that rank, the interval is infinite.
 
     >>> half_width(torch.arange(1.0, 10)[:, None], 0.9, torch.ones(1, 1), torch.zeros(1)).tolist()
     [[9.0]]
     """
     check_level(level)
-    known = (~scores.isnan()).sum(dim=0)
-    rank = [math.ceil((count + 1) * level - 1e-9) for count in known.tolist()]
-    found = [
-        float(scores[place - 1, column]) if place <= int(known[column]) else math.inf
-        for column, place in enumerate(rank)
+    counts = (~scores.isnan()).sum(dim=0).tolist()
+    ranks = [math.ceil((count + 1) * level - 1e-9) for count in counts]
+    quantiles = [
+        float(scores[rank - 1, column]) if rank <= count else math.inf
+        for column, (rank, count) in enumerate(zip(ranks, counts, strict=True))
     ]
-    return (spread + floor) * torch.tensor(found, dtype=spread.dtype)
+    return (spread + floor) * torch.tensor(quantiles, dtype=spread.dtype)
 
 
 def too_few(scores: Tensor, level: float) -> str | None:
-    """Why intervals of a level have no ends, if a target has too few validation molecules for it.
+    """A message if a target has too few validation molecules for finite intervals of a level, else None.
 
     >>> too_few(torch.zeros(21, 1), 0.99)
-    'intervals of 99 % have no ends: they need at least 99 validation molecules, there are 21'
+    'intervals of 99 % are infinite: they need at least 99 validation molecules, got 21'
     """
-    known, least = int((~scores.isnan()).sum(dim=0).min()), math.ceil(level / (1 - level) - 1e-9)
-    if known >= least:
+    count, least = int((~scores.isnan()).sum(dim=0).min()), math.ceil(level / (1 - level) - 1e-9)
+    if count >= least:
         return None
-    need = f"they need at least {least} validation molecules, there are {known}"
-    return f"intervals of {100 * level:g} % have no ends: {need}"
+    return f"intervals of {100 * level:g} % are infinite: they need at least {least} validation molecules, got {count}"
 
 
 def check_level(level: float) -> None:
-    """Refuse what is no level of an interval."""
+    """Refuse a level outside of (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"interval: expected a level between 0 and 1, got {level}; for example 0.9")

@@ -1,4 +1,4 @@
-"""Several networks that are asked about the same molecules, here or in other processes."""
+"""Predictions of an ensemble of networks, in this process or in workers."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import add_encodings
 from dgn.data.prefetch import prefetch
+from dgn.molecules.encodings import trained_encodings
 from dgn.molecules.featurize import featurize, featurize_chunks
-from dgn.molecules.structure import trained_structure
 from dgn.nn import DGN
 from dgn.training.build import Inputs, build_branch
 from dgn.training.ensemble_inference import ask
@@ -24,9 +24,9 @@ Weights = Mapping[str, Tensor]
 
 
 class Ensemble:
-    """Networks of one shape.
+    """Trained networks of one architecture.
 
-    Laws: what it says of a molecule depends neither on the molecules beside it nor on their order, up to rounding.
+    Laws: the prediction for a molecule is independent of the other molecules and of their order, up to rounding.
     """
 
     def __init__(
@@ -34,57 +34,58 @@ class Ensemble:
     ) -> None:
         self.experiment, self.device = experiment, torch.device(device)
         self.delta, self.targets = delta, targets
-        self.structure = trained_structure(experiment.data, weights[0]) if weights else None
+        self.structure = trained_encodings(experiment.data, weights[0]) if weights else None
         inputs = Inputs(ATOMS, BONDS, targets, self.structure)
         self.networks = [build_branch(experiment.network, inputs, delta) for _ in weights]
-        for network, values in zip(self.networks, weights, strict=True):
-            _load(network, values)
+        for network, tensors in zip(self.networks, weights, strict=True):
+            _load(network, tensors)
             network.to(self.device).eval()
 
     def __call__(self, graphs: PackedGraphs) -> Tensor:
-        """What each member says of each molecule: [M, G, T] on the CPU."""
-        return ask(self.networks, self.experiment.network, self.targets, self.complete(graphs), self.device)
+        """The outputs of each member for each molecule: [M, G, T] on the CPU."""
+        graphs = self.add_required_inputs(graphs)
+        return ask(self.networks, self.experiment.network, self.targets, graphs, self.device)
 
-    def complete(self, graphs: PackedGraphs) -> PackedGraphs:
-        """Molecules with the directions and structural numbers that the networks read."""
-        wanted = self.experiment.num_directions
-        given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
-        if given < wanted:  # settings that were searched for may ask for more than the usual ones
-            graphs = add_directions(graphs, wanted, self.experiment.data.normalization)
+    def add_required_inputs(self, graphs: PackedGraphs) -> PackedGraphs:
+        """The graphs with the directions and structural encodings that the networks read."""
+        required = self.experiment.num_directions
+        present = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
+        if present < required:  # a search may choose settings with more directions than the default
+            graphs = add_directions(graphs, required, self.experiment.data.normalization)
         return graphs if self.structure is None else add_encodings(graphs, self.structure)
 
 
-class Answer(NamedTuple):
-    """What each member says of the molecules of a chunk that could be read, [M, G, T], and the problems of all."""
+class ChunkOutput(NamedTuple):
+    """The outputs of each member for the readable molecules of a chunk, [M, G, T], and the problems of all rows."""
 
-    said: Tensor
+    outputs: Tensor
     problems: list[str]
 
 
-def predict_chunks(ensemble: Ensemble, chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Answer]:
-    """Ask about SMILES chunk by chunk, in order.
+def predict_chunks(ensemble: Ensemble, chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[ChunkOutput]:
+    """The outputs for chunks of SMILES, in order.
 
-    On the CPU ``workers`` processes do all of it; with a GPU, which is faster than they are, they read SMILES alone.
+    On the CPU, ``workers`` processes featurize and predict; with a GPU, they only featurize.
     """
     if workers and ensemble.device.type == "cpu":
-        weights = [{name: t.cpu().numpy() for name, t in one.state_dict().items()} for one in ensemble.networks]
-        told = pickle.dumps((ensemble.experiment, ensemble.delta, ensemble.targets, weights))
-        for said, problems in prefetch(partial(_ask_there, told), chunks, workers):
-            yield Answer(torch.from_numpy(said), problems)
+        weights = [{name: t.cpu().numpy() for name, t in net.state_dict().items()} for net in ensemble.networks]
+        payload = pickle.dumps((ensemble.experiment, ensemble.delta, ensemble.targets, weights))
+        for outputs, problems in prefetch(partial(_predict_in_worker, payload), chunks, workers):
+            yield ChunkOutput(torch.from_numpy(outputs), problems)
         return
     for graphs, problems in featurize_chunks(chunks, workers):
-        yield Answer(ensemble(graphs), problems)
+        yield ChunkOutput(ensemble(graphs), problems)
 
 
-def _ask_there(told: bytes, smiles: list[str]) -> tuple[Any, list[str]]:
+def _predict_in_worker(payload: bytes, smiles: list[str]) -> tuple[Any, list[str]]:
     graphs, problems = featurize(smiles)
-    return _rebuild(told)(graphs).numpy(), problems
+    return _rebuild(payload)(graphs).numpy(), problems
 
 
-@lru_cache(maxsize=1)  # a process is asked about many chunks
-def _rebuild(told: bytes) -> Ensemble:
-    experiment, delta, targets, weights = pickle.loads(told)  # our own words, from the process that started this one
-    tensors = [{name: torch.from_numpy(array) for name, array in one.items()} for one in weights]
+@lru_cache(maxsize=1)  # a worker predicts many chunks
+def _rebuild(payload: bytes) -> Ensemble:
+    experiment, delta, targets, weights = pickle.loads(payload)  # trusted: written by the parent process
+    tensors = [{name: torch.from_numpy(array) for name, array in arrays.items()} for arrays in weights]
     return Ensemble(experiment, delta, targets, tensors, "cpu")
 
 

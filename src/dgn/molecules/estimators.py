@@ -1,4 +1,4 @@
-"""Estimators like those of scikit-learn, on lists of SMILES."""
+"""scikit-learn estimators on lists of SMILES."""
 
 import tempfile
 import warnings
@@ -20,27 +20,36 @@ from dgn.molecules.fit import FitOptions, fit_molecules
 from dgn.molecules.model_io import Model, Prediction, load_model
 from dgn.molecules.predict import predict_smiles
 from dgn.molecules.rows import read_molecules
-from dgn.molecules.split import PARTS, at_random, lack
-from dgn.molecules.validation import Array, check_rows, known_labels, labels_of, numbers, texts, whole, written
+from dgn.molecules.split import SPLITS, missing_classes, random_split
+from dgn.molecules.validation import (
+    Array,
+    as_float_array,
+    as_int,
+    as_smiles_list,
+    check_rows,
+    known_labels,
+    parse_classes,
+    to_json_value,
+)
 
 __all__ = ["DGNClassifier", "DGNRegressor"]
 
 
-class _OnSmiles(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share."""
+class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
+    """The base of both estimators."""
 
     _task: Task
 
     def __init__(
         self,
-        members: int = 5,
+        ensemble_size: int = 5,
         epochs: int | None = None,
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         search: int = 0,
     ) -> None:
-        self.members = members
+        self.ensemble_size = ensemble_size
         self.epochs = epochs
         self.validation_fraction = validation_fraction
         self.random_state = random_state
@@ -48,115 +57,116 @@ class _OnSmiles(BaseEstimator):  # type: ignore[misc]
         self.search = search
 
     def _fit(self, smiles: Sequence[str], values: torch.Tensor, targets: tuple[Target, ...]) -> None:
-        held = float(self.validation_fraction)
-        if not 0 < held < 1:
-            raise ValueError(f"validation_fraction: expected between 0 and 1, got {held}; for example 0.1")
+        fraction = float(self.validation_fraction)
+        if not 0 < fraction < 1:
+            raise ValueError(f"validation_fraction: expected between 0 and 1, got {fraction}; for example 0.1")
         options = self._options()
         molecules, problems = read_molecules(smiles, values, range(len(smiles)))
         for problem in problems:
-            if problem.done != "kept":
-                warnings.warn(str(problem).replace("line", "place"), stacklevel=3)
-        part = at_random(molecules, self._task, options.seed, (1 - held, held, 0.0)).clamp(max=1)
-        wrong = lack(part, molecules.values, self._task, PARTS[:2])
-        if wrong:
+            if problem.action != "kept":
+                warnings.warn(str(problem).replace("lines", "indices").replace("line", "index"), stacklevel=3)
+        split = random_split(molecules, self._task, options.seed, (1 - fraction, fraction, 0.0)).clamp(max=1)
+        missing = missing_classes(split, molecules.values, self._task, SPLITS[:2])
+        if missing:
             raise ValueError(
-                f"validation_fraction: expected molecules to train and to validate, got {wrong}; change it"
+                f"validation_fraction: expected molecules to train and to validate, got {missing}; change it"
             )
         with tempfile.TemporaryDirectory() as folder:
-            self.model_ = fit_molecules(molecules, part, self._task, targets, "smiles", options, Path(folder)).model
+            self.model_ = fit_molecules(molecules, split, self._task, targets, "smiles", options, Path(folder)).model
 
     def _options(self) -> FitOptions:
-        """The parameters as plain numbers: searches over them give NumPy's. Without a seed, one is drawn."""
+        """The parameters as Python ints, as grid searches pass NumPy's; without a seed, one is drawn."""
         seed = self.random_state
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(2**31 - 1)
-        epochs = None if self.epochs is None else whole("epochs", self.epochs)
-        members, search = whole("members", self.members), whole("search", self.search)
-        return FitOptions(members, epochs, whole("random_state", seed), self.device, search)
+        epochs = None if self.epochs is None else as_int("epochs", self.epochs)
+        size, search = as_int("ensemble_size", self.ensemble_size), as_int("search", self.search)
+        return FitOptions(size, epochs, as_int("random_state", seed), self.device, search)
 
     def _predict(self, smiles: Sequence[str]) -> Prediction:
         check_is_fitted(self, "model_")
-        prediction, problems = predict_smiles(self.model_, texts(smiles))
-        bad = [str(number) for number, problem in enumerate(problems) if problem]
+        prediction, problems = predict_smiles(self.model_, as_smiles_list(smiles))
+        bad = [str(index) for index, problem in enumerate(problems) if problem]
         if bad:
             warnings.warn(
-                f"{len(bad)} SMILES cannot be read, NaN stands for them (places {', '.join(bad[:8])})", stacklevel=3
+                f"{len(bad)} SMILES cannot be read, their predictions are NaN (indices {', '.join(bad[:8])})",
+                stacklevel=3,
             )
         return prediction
 
     def save(self, folder: str | Path) -> None:
-        """Write weights and configuration into a new folder; ``dgn predict`` reads it too."""
+        """Write weights and configuration to a new folder, which ``dgn predict`` reads too."""
         check_is_fitted(self, "model_")
         if Path(folder).exists() and (not Path(folder).is_dir() or any(Path(folder).iterdir())):
-            raise ValueError(f"folder: expected a new one, got {folder}, which is taken; choose another, or remove it")
-        told = {name: written(value) for name, value in self.get_params().items()} | self._told()
-        replace(self.model_, facts={**self.model_.facts, "estimator": told}).save(Path(folder))
+            raise ValueError(f"folder: expected a new one, got {folder}, which exists; choose another, or remove it")
+        state = {name: to_json_value(value) for name, value in self.get_params().items()} | self._state()
+        replace(self.model_, facts={**self.model_.facts, "estimator": state}).save(Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """Read what :meth:`save`, or ``dgn fit``, wrote; runs nothing from the folder."""
+        """The estimator that :meth:`save` or ``dgn fit`` wrote; loading executes no code from the folder."""
         model = load_model(folder, device)
         if model.task != cls._task:
             remedy = (
                 "use the other class" if model.task != "multi-label" else "use dgn.molecules.predict.predict_smiles"
             )
             raise ValueError(f"{folder}: expected a model for {cls._task}, got one for {model.task}; {remedy}")
-        told = model.facts.get("estimator", {})
-        known = {key: told[key] for key in cls().get_params() if key in told}
-        estimator = cls(**{**known, "device": device})
+        state = model.facts.get("estimator", {})
+        params = {key: state[key] for key in cls().get_params() if key in state}
+        estimator = cls(**{**params, "device": device})
         estimator.model_ = model
-        estimator._restore(model, told)
+        estimator._restore(model, state)
         return estimator
 
-    def _told(self) -> dict[str, Any]:
-        """What a fitted estimator knows beside its parameters and its model."""
+    def _state(self) -> dict[str, Any]:
+        """The state of a fitted estimator beside its parameters and its model."""
         raise NotImplementedError
 
-    def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
-        """Know it again; ``dgn fit`` tells nothing of it."""
+    def _restore(self, model: Model, state: Mapping[str, Any]) -> None:
+        """Restore that state, which is empty in a folder of ``dgn fit``."""
         raise NotImplementedError
 
 
-class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
-    """Numbers from SMILES by an ensemble of directional graph networks.
+class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
+    """Regression on SMILES by an ensemble of directional graph networks.
 
-    ``fit(smiles, y)`` takes y [R] or [R, T], NaN where unknown; a share ``validation_fraction`` of the molecules stops
-    the training and calibrates intervals. ``epochs`` is a limit; without, it follows from the number of molecules.
-    ``search`` settings are tried before, and the best on those molecules is taken. Without a ``random_state`` every fit
-    draws another seed.
+    ``fit(smiles, y)`` takes y [R] or [R, T], NaN where missing. A fraction ``validation_fraction`` of the molecules is
+    used for early stopping and to calibrate intervals. ``epochs`` is a maximum, by default chosen by the number of
+    molecules. ``search`` is the number of trials of a hyperparameter search on the validation molecules. With
+    ``random_state=None`` every fit draws another seed.
 
-    >>> DGNRegressor(members=2).get_params()["members"]
+    >>> DGNRegressor(ensemble_size=2).get_params()["ensemble_size"]
     2
     """
 
     _task: Task = "regression"
 
     def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803, scikit-learn's name
-        """Learn from SMILES and numbers."""
-        smiles, values = texts(X), numbers(y)
+        """Fit to SMILES and numbers."""
+        smiles, values = as_smiles_list(X), as_float_array(y)
         check_rows(len(smiles), len(values))
         self._flat = values.ndim == 1
         values = values.reshape(len(smiles), -1)
         if np.isinf(values).any():
-            raise ValueError("y: expected numbers, or NaN where there is none, got infinite ones; leave them out")
+            raise ValueError("y: expected finite numbers, or NaN where missing, got infinity; leave them out")
         for column in values.T:
-            if (kinds := len(np.unique(column[~np.isnan(column)]))) < 2:
-                got = "a constant" if kinds else "none but NaN"
-                raise ValueError(f"y: expected at least two different values, got {got}; there is nothing to learn")
-        targets = tuple(Target("y" if values.shape[1] == 1 else f"y{number}") for number in range(values.shape[1]))
+            if (distinct := len(np.unique(column[~np.isnan(column)]))) < 2:
+                got = "a constant" if distinct else "only NaN"
+                raise ValueError(f"y: expected at least two distinct values, got {got}; leave the column out")
+        targets = tuple(Target("y" if values.shape[1] == 1 else f"y{index}") for index in range(values.shape[1]))
         self._fit(smiles, torch.from_numpy(values), targets)
         return self
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
-        """Predictions [R], or [R, T] if y had columns."""
+        """Predictions [R], or [R, T] if y had two dimensions."""
         return self._shape(self._predict(X).mean)
 
     def predict_interval(self, X: Sequence[str], level: float = 0.9) -> tuple[Array, Array]:  # noqa: N803
-        """Lower and upper ends of conformal intervals; infinite with too few validation molecules for the level."""
+        """Lower and upper bounds of conformal intervals; infinite with too few validation molecules for the level."""
         mean, spread = self._predict(X)
         half = self.model_.half_width(spread, level)
-        if (why := too_few(self.model_.scores, level)) is not None:
-            warnings.warn(why, stacklevel=2)
+        if (message := too_few(self.model_.scores, level)) is not None:
+            warnings.warn(message, stacklevel=2)
         return self._shape(mean - half), self._shape(mean + half)
 
     def predict_spread(self, X: Sequence[str]) -> Array:  # noqa: N803
@@ -164,34 +174,34 @@ class DGNRegressor(RegressorMixin, _OnSmiles):  # type: ignore[misc]
         return self._shape(self._predict(X).spread)
 
     def _shape(self, values: torch.Tensor) -> Array:
-        found: Array = values.numpy()
-        return found[:, 0] if self._flat else found
+        array: Array = values.numpy()
+        return array[:, 0] if self._flat else array
 
-    def _told(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         return {"flat": self._flat}
 
-    def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
-        self._flat = len(model.targets) == 1 and bool(told.get("flat", True))
+    def _restore(self, model: Model, state: Mapping[str, Any]) -> None:
+        self._flat = len(model.targets) == 1 and bool(state.get("flat", True))
 
 
-class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
-    """Two classes from SMILES by an ensemble of directional graph networks; arguments as :class:`DGNRegressor`."""
+class DGNClassifier(ClassifierMixin, _SmilesEstimator):  # type: ignore[misc]
+    """Binary classification of SMILES by an ensemble; arguments as :class:`DGNRegressor`."""
 
     _task: Task = "binary"
 
     def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803
-        """Learn from SMILES and labels of two kinds, NaN or None where unknown."""
-        smiles, (labels, known) = texts(X), known_labels(y)
+        """Fit to SMILES and labels of two classes, NaN or None where missing."""
+        smiles, (labels, known) = as_smiles_list(X), known_labels(y)
         check_rows(len(smiles), len(known))
-        self.classes_, self._turned = np.unique(labels), False
+        self.classes_, self._flipped = np.unique(labels), False
         if known.ndim != 1 or len(self.classes_) != 2:
             raise ValueError(
                 f"y: expected one label of two classes per molecule, got {len(self.classes_)} classes in shape "
-                f"{list(known.shape)}; for more, fit one classifier for each"
+                f"{list(known.shape)}; for more, fit one classifier per class"
             )
         values = torch.full((len(smiles), 1), float("nan"), dtype=torch.float64)
         values[torch.from_numpy(known), 0] = torch.from_numpy((labels == self.classes_[1]).astype(np.float64))
-        low, high = (str(each) for each in self.classes_)
+        low, high = (str(label) for label in self.classes_)
         self._fit(smiles, values, (Target("y", (low, high)),))
         return self
 
@@ -199,24 +209,24 @@ class DGNClassifier(ClassifierMixin, _OnSmiles):  # type: ignore[misc]
         """Probabilities of both classes, in the order of ``classes_``: [R, 2]."""
         positive: Array = self._predict(X).mean[:, 0].numpy()
         both = [1 - positive, positive]
-        return np.stack(both[::-1] if self._turned else both, axis=1)
+        return np.stack(both[::-1] if self._flipped else both, axis=1)
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
-        """The more probable class of each molecule; one that cannot be read has none and is refused."""
+        """The more probable class of each molecule; unreadable SMILES are refused."""
         positive = self.predict_proba(X)[:, 1]
         if np.isnan(positive).any():
             raise ValueError("X: expected SMILES that RDKit can read, got others; predict_proba gives NaN for them")
-        found: Array = self.classes_[(positive > 0.5).astype(int)]
-        return found
+        labels: Array = self.classes_[(positive > 0.5).astype(int)]
+        return labels
 
-    def _told(self) -> dict[str, Any]:
-        return {"labels": [written(label) for label in self.classes_.tolist()], "turned": self._turned}
+    def _state(self) -> dict[str, Any]:
+        return {"labels": [to_json_value(label) for label in self.classes_.tolist()], "turned": self._flipped}
 
-    def _restore(self, model: Model, told: Mapping[str, Any]) -> None:
+    def _restore(self, model: Model, state: Mapping[str, Any]) -> None:
         names = model.targets[0].classes
         assert names is not None
-        kept, own = told.get("labels", ()), labels_of(names)
-        known = len(kept) == 2
-        self.classes_ = np.array(kept) if known else np.sort(own)  # as scikit-learn has them
-        # The model says how likely the second name is, which may come first among sorted labels.
-        self._turned = bool(told.get("turned", False)) if known else bool(own[0] > own[1])
+        saved, parsed = state.get("labels", ()), parse_classes(names)
+        is_saved = len(saved) == 2
+        self.classes_ = np.array(saved) if is_saved else np.sort(parsed)  # sorted, as in scikit-learn
+        # The model predicts the probability of the second name, which may come first among sorted labels.
+        self._flipped = bool(state.get("turned", False)) if is_saved else bool(parsed[0] > parsed[1])

@@ -1,4 +1,4 @@
-"""SMILES to graphs, here or in other processes; what cannot be read is said, never raised."""
+"""Graphs of SMILES, in this process or in workers; unreadable SMILES are reported, never raised."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -9,64 +9,64 @@ from dgn.data.datasets.smiles import pack_parsed, parse_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 
-VERSION = "ogb, centres R and S 1"  # of the features: a model reads no others
-CHUNK = 2048  # molecules that travel together
-CHIRALITY, CENTRES = 1, {"R": 1, "S": 2}  # its column among the features of an atom; every other centre is a 3
+VERSION = "ogb, centres R and S 1"  # of the features: a model refuses others
+CHUNK = 2048  # molecules per unit of work
+CHIRALITY, CENTRES = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
 
 
 class Featurized(NamedTuple):
-    """Graphs of the molecules that could be read, and for every SMILES what is wrong with it ("": nothing)."""
+    """Graphs of the readable molecules, and the problem of every SMILES ("" if there is none)."""
 
     graphs: PackedGraphs
     problems: list[str]
 
 
 def featurize(smiles: Sequence[str]) -> Featurized:
-    """Graphs with the features of OGB, but stereo centres as R and S.
+    """Graphs with OGB's features, but stereo centres as R and S.
 
-    OGB's own marks, clockwise or not, follow from the order in which a SMILES names the neighbours: another spelling
-    of the molecule would give another prediction. Law: any spelling of a molecule gives the same atoms and bonds, up
+    OGB's chirality tags, clockwise or not, depend on the order of neighbours in the SMILES, so that another SMILES of
+    the molecule would give another prediction. Law: all SMILES of a molecule give the same atom and bond features, up
     to their order.
 
-    >>> found = featurize(["CO", "C(", ""])
-    >>> len(found.graphs), found.problems
+    >>> featurized = featurize(["CO", "C(", ""])
+    >>> len(featurized.graphs), featurized.problems
     (1, ['', 'RDKit cannot read it', 'no SMILES'])
     """
-    found = [parse(one) for one in smiles]
-    molecules = [one for one in found if not isinstance(one, str)]
+    parsed = [parse(text) for text in smiles]
+    molecules = [molecule for molecule in parsed if not isinstance(molecule, str)]
     graphs = pack_parsed(molecules)
     _name_centres(graphs, molecules)
-    return Featurized(graphs, [one if isinstance(one, str) else "" for one in found])
+    return Featurized(graphs, [problem if isinstance(problem, str) else "" for problem in parsed])
 
 
 def parse(smiles: str) -> Any:
-    """RDKit's molecule, or a text that says why there is none."""
+    """RDKit's molecule, or the problem as text."""
     if not smiles.strip():
         return "no SMILES"
     try:
         molecule = parse_smiles(smiles.strip())
-    except ValueError:  # also text that is no UTF-8
+    except ValueError:  # also text that is not UTF-8
         return "RDKit cannot read it"
     return molecule if molecule.GetNumAtoms() else "no atoms"
 
 
 def _name_centres(graphs: PackedGraphs, molecules: Sequence[Any]) -> None:
-    """Write R and S in place of the direction of rotation."""
-    mark = graphs.nodes["x"][:, CHIRALITY]
-    centres = mark.nonzero()[:, 0]
+    """Replace chirality tags by R and S, in place."""
+    chirality = graphs.nodes["x"][:, CHIRALITY]
+    centres = chirality.nonzero()[:, 0]
     owners = torch.searchsorted(graphs.node_pointer, centres, right=True) - 1
-    places = centres - graphs.node_pointer[owners]
-    for row, owner, place in zip(centres.tolist(), owners.tolist(), places.tolist(), strict=True):
-        atom = molecules[owner].GetAtomWithIdx(place)
-        mark[row] = CENTRES.get(atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "", 3)
+    atoms = centres - graphs.node_pointer[owners]
+    for node, owner, index in zip(centres.tolist(), owners.tolist(), atoms.tolist(), strict=True):
+        atom = molecules[owner].GetAtomWithIdx(index)
+        chirality[node] = CENTRES.get(atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "", 3)
 
 
 def featurize_chunks(chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Featurized]:
-    """Featurize chunk by chunk, in order; with ``workers`` in so many processes, a few chunks ahead."""
-    return map(featurize, chunks) if workers < 1 else map(_arrived, prefetch(_for_travel, chunks, workers))
+    """Featurized chunks, in order; with ``workers``, computed in that many processes a few chunks ahead."""
+    return map(featurize, chunks) if workers < 1 else map(_from_arrays, prefetch(_to_arrays, chunks, workers))
 
 
-def _for_travel(smiles: list[str]) -> dict[str, Any]:
+def _to_arrays(smiles: list[str]) -> dict[str, Any]:
     graphs, problems = featurize(smiles)
     arrays = {
         "node_pointer": graphs.node_pointer,
@@ -78,8 +78,8 @@ def _for_travel(smiles: list[str]) -> dict[str, Any]:
     return {"problems": problems, **{name: tensor.numpy() for name, tensor in arrays.items()}}
 
 
-def _arrived(found: dict[str, Any]) -> Featurized:
-    arrays = {name: torch.from_numpy(array) for name, array in found.items() if name != "problems"}
+def _from_arrays(payload: dict[str, Any]) -> Featurized:
+    arrays = {name: torch.from_numpy(array) for name, array in payload.items() if name != "problems"}
     graphs = PackedGraphs(
         arrays["node_pointer"],
         arrays["edge_pointer"],
@@ -87,4 +87,4 @@ def _arrived(found: dict[str, Any]) -> Featurized:
         nodes={"x": arrays["x"]},
         edges={"edge_attr": arrays["edge_attr"]},
     )
-    return Featurized(graphs, found["problems"])
+    return Featurized(graphs, payload["problems"])

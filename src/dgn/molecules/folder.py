@@ -1,4 +1,4 @@
-"""The folder that ``dgn fit`` leaves: weights, configuration, picture, card, settings tried, remarkable rows."""
+"""The folder that ``dgn fit`` writes: weights, configuration, plot, model card, search trials, remarks on rows."""
 
 import shutil
 from pathlib import Path
@@ -15,36 +15,36 @@ PARITY, ROC = "parity.png", "roc.png"
 
 
 def check_free(out: Path) -> None:
-    """Refuse a folder in which something else would be lost; an unfinished fit is gone on with."""
+    """Refuse a folder with other contents; an unfinished fit is resumed."""
     if out.is_file() or (out / CONFIGURATION).exists():
-        raise ValueError(f"out: expected a new folder, got {out}, which is taken; choose another, or remove it")
-    # Beside checkpoints of a fit, files of ours are what it left when it could not write them all. A folder of that
-    # name without any may be another's.
+        raise ValueError(f"out: expected a new folder, got {out}, which exists; choose another, or remove it")
+    # With checkpoints of a fit, our files are those of a write that was interrupted. Without any, a folder called
+    # training may belong to someone else.
     begun = next(out.glob(f"{TRAINING}/**/*.safetensors"), None) is not None
     empty = not any(path.is_file() for path in out.glob(f"{TRAINING}/**/*"))
     ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, PARITY, ROC, WEIGHTS] * begun
-    found = [path.name for path in out.iterdir()] if out.is_dir() else []
-    unfinished = tuple(f".{name}." for name in ours)  # a file on its way to its name
-    others = [name for name in found if name not in ours and not name.startswith(unfinished)]
+    names = [path.name for path in out.iterdir()] if out.is_dir() else []
+    unfinished = tuple(f".{name}." for name in ours)  # temporary files
+    others = [name for name in names if name not in ours and not name.startswith(unfinished)]
     if others:
         raise ValueError(f"out: expected a new folder, got {out} with {others[0]} in it; choose another")
 
 
 def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, ...]) -> None:
-    """Write everything, the configuration last, for with it the model is complete; then remove the checkpoints."""
-    model, held, prediction = fitted
-    for old in (ROWS, SEARCH, PARITY, ROC):  # of a fit that could not be written in full
+    """Write all files, the configuration last, as it marks a complete model; then remove the checkpoints."""
+    model, held_out, prediction = fitted
+    for old in (ROWS, SEARCH, PARITY, ROC):  # of an interrupted write
         (out / old).unlink(missing_ok=True)
     picture = None
-    if held is not None and prediction is not None:
+    if held_out is not None and prediction is not None:
         picture = PARITY if model.task == "regression" else ROC
         if model.task == "regression":
-            draw_parity(model, held.values, prediction, LEVEL, out / picture)
+            draw_parity(model, held_out.values, prediction, LEVEL, out / picture)
         else:
-            draw_roc(model, held.values, prediction, out / picture)
+            draw_roc(model, held_out.values, prediction, out / picture)
     if problems:
-        told = [{"line": line, "what": one.what, "done": one.done} for one in problems for line in one.lines]
-        write_text(out / ROWS, to_csv(sorted(told, key=lambda row: int(str(row["line"])))))
+        rows = [{"line": line, "what": each.what, "done": each.action} for each in problems for line in each.lines]
+        write_text(out / ROWS, to_csv(sorted(rows, key=lambda row: int(str(row["line"])))))
     if "search" in model.facts:
         write_text(out / SEARCH, to_csv(model.facts["search"]))
     write_text(out / CARD, write_card(model, name, picture))

@@ -1,4 +1,4 @@
-"""Pictures of how good a model is on molecules that were held out."""
+"""Parity plots and ROC curves of a model on the test split."""
 
 from pathlib import Path
 from typing import Any
@@ -8,49 +8,49 @@ from torch import Tensor
 from dgn.molecules.model_io import Model, Prediction
 from dgn.plot.curves import literal, new_figure, save_png
 
-MOST = 12  # targets in a picture
+MOST = 12  # targets in a figure
 
 
 def draw_parity(model: Model, truth: Tensor, prediction: Prediction, level: float, path: Path) -> None:
-    """Predicted over measured, with conformal intervals, a panel for each target."""
+    """Draw predicted over measured values with conformal intervals, one panel per target."""
     shown = min(len(model.targets), MOST)
     columns = min(shown, 3)
     rows = -(-shown // columns)
     figure = new_figure((4.2 * columns, 4.2 * rows))
     panels = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
     half = model.half_width(prediction.spread, level).nan_to_num(posinf=0.0)
-    for number, axes in enumerate(panels):
-        if number >= shown:
+    for target, axes in enumerate(panels):
+        if target >= shown:
             axes.set_visible(False)
             continue
-        known = ~truth[:, number].isnan()
-        measured, mean, width = (table[known, number].numpy() for table in (truth, prediction.mean, half))
-        _parity(axes, measured, mean, width, model.targets[number].name, level)
+        mask = ~truth[:, target].isnan()
+        measured, mean, width = (values[mask, target].numpy() for values in (truth, prediction.mean, half))
+        _parity(axes, measured, mean, width, model.targets[target].name, level)
     save_png(figure, path)
 
 
 def draw_roc(model: Model, truth: Tensor, prediction: Prediction, path: Path) -> None:
-    """ROC curves of all labels that have both classes."""
+    """Draw the ROC curves of all targets that have both classes."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
     figure = new_figure((5.0, 5.0))
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.9, linestyle="--")
-    for number, target in enumerate(model.targets[:MOST]):
-        known = ~truth[:, number].isnan()
-        y, p = truth[known, number].numpy(), prediction.mean[known, number].numpy()
+    for index, target in enumerate(model.targets[:MOST]):
+        mask = ~truth[:, index].isnan()
+        y, p = truth[mask, index].numpy(), prediction.mean[mask, index].numpy()
         if len(set(y.tolist())) == 2:
             false, true, _ = roc_curve(y, p)
             axes.plot(
                 false,
                 true,
                 linewidth=1.3,
-                linestyle="-" if number < 10 else ":",
+                linestyle="-" if index < 10 else ":",
                 label=f"{literal(target.name)}: {roc_auc_score(y, p):.3f}",
             )
-    axes.set_xlabel("share of negatives called positive")
-    axes.set_ylabel("share of positives found")
-    axes.set_title("held-out molecules, area under the curve", fontsize=9)
+    axes.set_xlabel("false positive rate")
+    axes.set_ylabel("true positive rate")
+    axes.set_title("test split, area under the curve", fontsize=9)
     _plain(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, loc="lower right")
@@ -65,8 +65,8 @@ def _parity(axes: Any, truth: Any, mean: Any, half: Any, name: str, level: float
         axes.plot(ends, ends, color="0.4", linewidth=0.9, linestyle="--", zorder=3)
     axes.set_xlabel(f"{literal(name)}, measured")
     axes.set_ylabel(f"{literal(name)}, predicted")
-    wide = f", {100 * level:g} % intervals" if half.any() else ""  # too few molecules to calibrate them leave none
-    axes.set_title(f"held-out molecules{wide}", fontsize=9)
+    intervals = f", {100 * level:g} % intervals" if half.any() else ""  # none with too few validation molecules
+    axes.set_title(f"test split{intervals}", fontsize=9)
     _plain(axes)
 
 

@@ -1,4 +1,4 @@
-"""Predictions for a table of any size: row by row in order, all columns kept, unreadable rows marked."""
+"""Predictions for a table of any size, streamed: rows in order, all columns kept, unreadable rows marked."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from torch import Tensor
 from dgn.data.precompute.local import torch_threads
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
-from dgn.molecules.ensemble import Answer, predict_chunks
+from dgn.molecules.ensemble import ChunkOutput, predict_chunks
 from dgn.molecules.featurize import CHUNK
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import SAMPLE
@@ -26,9 +26,9 @@ PROBLEM = "problem"
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """``smiles`` names the column (none: that of the model, or found), ``interval`` is the level of the intervals.
+    """``smiles`` is the column (None: that of the model, or detected), ``interval`` the level of the intervals.
 
-    ``workers`` are processes that do the work (with a GPU: read SMILES); none: this one does it.
+    ``workers`` is the number of worker processes that predict (with a GPU: only featurize); 0: none.
     """
 
     smiles: str | None = None
@@ -39,8 +39,8 @@ class PredictOptions:
         check_level(self.interval)
 
 
-class Predicted(NamedTuple):
-    """How many rows were written, how many have no prediction, the first lines of those, and the column of SMILES."""
+class PredictSummary(NamedTuple):
+    """Rows written, rows without a prediction, the first lines of those, and the column of SMILES."""
 
     rows: int
     unreadable: int
@@ -49,12 +49,13 @@ class Predicted(NamedTuple):
 
 
 def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
-    """Predictions for SMILES in memory, [R, T], NaN where RDKit cannot read one, and what is wrong with each."""
-    found = [_complete(model, one) for one in predict_chunks(model.ensemble, _cut(smiles))]
-    problems = [problem for _, one in found for problem in one]
+    """Predictions for SMILES in memory, [R, T], NaN for unreadable ones, and the problem of each."""
+    chunks = [_align(model, chunk) for chunk in predict_chunks(model.ensemble, _chunks(smiles))]
+    problems = [problem for _, chunk_problems in chunks for problem in chunk_problems]
     empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
-    parts = [torch.cat([empty, *(prediction[number] for prediction, _ in found)]) for number in range(2)]
-    return Prediction(*parts), problems
+    mean = torch.cat([empty, *(prediction.mean for prediction, _ in chunks)])
+    spread = torch.cat([empty, *(prediction.spread for prediction, _ in chunks)])
+    return Prediction(mean, spread), problems
 
 
 def predict_table(
@@ -63,20 +64,22 @@ def predict_table(
     out: Path,
     options: PredictOptions | None = None,
     advance: Callable[[int], None] = lambda _: None,
-) -> Predicted:
-    """Write the table with predictions beside its own columns, a chunk at a time.
+) -> PredictSummary:
+    """Write the table with its predictions in new columns, chunk by chunk.
 
-    Numbers get ``_prediction``, ``_spread`` (standard deviation over the ensemble), ``_lower`` and ``_upper``; classes
-    ``_probability`` and ``_spread``. The column ``problem`` says why a row has none.
+    Regression adds ``_prediction``, ``_spread`` (standard deviation over the ensemble), ``_lower`` and ``_upper``;
+    classification ``_probability`` and ``_spread``. The column ``problem`` explains a missing prediction.
     """
     options = options or PredictOptions()
     check_output(out, table.path)
     added = new_columns(model)
     clash = [name for name in added if name in table.columns]
     if clash:
-        raise ValueError(f"{table.path}: expected no column called {clash[0]!r}, for predictions go there; rename it")
+        raise ValueError(
+            f"{table.path}: expected no column called {clash[0]!r}, which predictions would overwrite; rename it"
+        )
     column = smiles_column(model, table, options.smiles)
-    place = table.place(column)
+    position = table.position(column)
     total, unreadable = 0, 0
     lines: list[int] = []
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -84,39 +87,39 @@ def predict_table(
     try:
         with open_output(unfinished, out.name) as file:
             write_rows(file, [[*table.columns, *added]])
-            for rows, (prediction, problems) in _stream(model, table, place, options):
-                texts = spell(model, prediction, options.interval)
-                said = [row.problem or problem for row, problem in zip(rows, problems, strict=True)]
-                write_rows(file, [[*r.values, *t, p] for r, t, p in zip(rows, texts, said, strict=True)])
-                bad = [row.line for row, problem in zip(rows, said, strict=True) if problem]
+            for rows, (prediction, smiles_problems) in _stream(model, table, position, options):
+                cells = format_prediction(model, prediction, options.interval)
+                problems = [row.problem or problem for row, problem in zip(rows, smiles_problems, strict=True)]
+                write_rows(file, [[*r.values, *c, p] for r, c, p in zip(rows, cells, problems, strict=True)])
+                bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
                 total, unreadable = total + len(rows), unreadable + len(bad)
                 lines += bad[: max(0, 8 - len(lines))]
                 advance(len(rows))
         unfinished.replace(out)
     finally:
         unfinished.unlink(missing_ok=True)
-    return Predicted(total, unreadable, tuple(lines), column)
+    return PredictSummary(total, unreadable, tuple(lines), column)
 
 
 def new_columns(model: Model) -> list[str]:
     """The columns that predictions add."""
-    kinds = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
-    return [*(f"{target.name}_{kind}" for target in model.targets for kind in kinds), PROBLEM]
+    suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
+    return [*(f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes), PROBLEM]
 
 
-def smiles_column(model: Model, table: Table, wanted: str | None = None) -> str:
-    """The column of SMILES: the one asked for, the one the model was fitted on, or one that RDKit can read."""
-    if wanted is not None:
-        return table.columns[table.place(wanted)]
+def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
+    """The column of SMILES: ``column``, else that of the model, else one that RDKit can read."""
+    if column is not None:
+        return table.columns[table.position(column)]
     if model.smiles in table.columns:
         return model.smiles
     rows = [row.values for row, _ in zip(table.rows(), range(SAMPLE), strict=False)]
-    sample = {name: [values[place] for values in rows] for place, name in enumerate(table.columns)}
+    sample = {name: [values[index] for values in rows] for index, name in enumerate(table.columns)}
     return find_smiles(table.columns, sample)
 
 
-def spell(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
-    """Predictions as text, a list for each row, with the digits their scale needs; nothing where there is no number."""
+def format_prediction(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
+    """Predictions as text, one list per row, to the digits that their scale needs; empty for NaN and infinity."""
     if model.task == "regression":
         half = model.half_width(prediction.spread, level)
         columns = [prediction.mean, prediction.spread, prediction.mean - half, prediction.mean + half]
@@ -128,7 +131,7 @@ def spell(model: Model, prediction: Prediction, level: float) -> list[list[str]]
 
 
 def _digits(value: float, scale: float) -> str:
-    """Six digits, and as many more as a value has before those of the scale, up to all there are.
+    """The value to six digits of ``scale``, at most to 17 digits.
 
     >>> _digits(-0.123456789, 1.0), _digits(-76123.456789, 0.01), _digits(math.nan, 1.0)
     ('-0.123457', '-76123.456789', '')
@@ -140,7 +143,7 @@ def _digits(value: float, scale: float) -> str:
 
 
 def check_output(out: Path, table: Path) -> None:
-    """Refuse a file that cannot be written, or that is the table itself, before any work; folders may be missing."""
+    """Refuse a file that cannot be written, or that is the table itself; missing folders are created later."""
     if not out.name.lower().endswith((".csv", ".csv.gz")):
         raise ValueError(f"out: expected a name that ends in .csv or .csv.gz, got {out.name!r}; change it")
     if out.is_dir():
@@ -153,7 +156,7 @@ def check_output(out: Path, table: Path) -> None:
 
 
 def open_output(path: Path, name: str) -> IO[str]:
-    """A text file to write, packed where its final name says so; bytes that were no UTF-8 are written back."""
+    """A text file to write, gzipped if its final name ends in .gz; bytes that are not UTF-8 are written back."""
     import gzip
 
     opened = gzip.open if name.lower().endswith(".gz") else open
@@ -161,33 +164,34 @@ def open_output(path: Path, name: str) -> IO[str]:
 
 
 def _stream(
-    model: Model, table: Table, place: int, options: PredictOptions
+    model: Model, table: Table, position: int, options: PredictOptions
 ) -> Iterator[tuple[list[Row], tuple[Prediction, list[str]]]]:
-    """Chunks of rows with their predictions; rows wait here while other processes work on them."""
-    waiting: list[list[Row]] = []
+    """Chunks of rows with their predictions; rows are queued while workers predict them."""
+    queue: list[list[Row]] = []
 
     def chunks() -> Iterator[list[str]]:
         remaining = iter(table.rows())
         while rows := list(islice(remaining, CHUNK)):
-            waiting.append(rows)
-            # Where a value is missing or too much, the one in the column of SMILES may be another's.
-            yield ["" if row.problem else row.values[place] for row in rows]
+            queue.append(rows)
+            # With missing or extra values, the value at this position may be that of another column.
+            yield ["" if row.problem else row.values[position] for row in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
-        for found in predict_chunks(model.ensemble, chunks(), options.workers):
-            yield waiting.pop(0), _complete(model, found)
+        for chunk in predict_chunks(model.ensemble, chunks(), options.workers):
+            yield queue.pop(0), _align(model, chunk)
 
 
-def _complete(model: Model, found: Answer) -> tuple[Prediction, list[str]]:
-    readable = torch.tensor([not problem for problem in found.problems], dtype=torch.bool)
-    return Prediction(*(_spread_out(values, readable) for values in model.combine(found.said))), found.problems
+def _align(model: Model, chunk: ChunkOutput) -> tuple[Prediction, list[str]]:
+    """Predictions for all rows of a chunk, NaN for unreadable ones, and their problems."""
+    readable = torch.tensor([not problem for problem in chunk.problems], dtype=torch.bool)
+    return Prediction(*(_scatter(values, readable) for values in model.combine(chunk.outputs))), chunk.problems
 
 
-def _spread_out(values: Tensor, readable: Tensor) -> Tensor:
-    whole = values.new_full((len(readable), values.size(1)), float("nan"))
-    whole[readable] = values
-    return whole
+def _scatter(values: Tensor, mask: Tensor) -> Tensor:
+    scattered = values.new_full((len(mask), values.size(1)), float("nan"))
+    scattered[mask] = values
+    return scattered
 
 
-def _cut(smiles: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (smiles[begin : begin + CHUNK] for begin in range(0, len(smiles), CHUNK))
+def _chunks(smiles: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (smiles[start : start + CHUNK] for start in range(0, len(smiles), CHUNK))

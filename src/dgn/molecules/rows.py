@@ -1,4 +1,4 @@
-"""From the rows of a table to molecules with targets, and a word on every row that is not plain."""
+"""Molecules with targets from the rows of a table, and a remark on every unusual row."""
 
 import math
 from collections.abc import Sequence
@@ -24,34 +24,33 @@ from dgn.molecules.columns import (
 from dgn.molecules.featurize import featurize, parse
 from dgn.molecules.table import Row, Table, check_text
 
-SAMPLE = 200  # values of each column that are looked at to find those to use
-SHOWN = 8  # lines that a message names
-FEWEST = 10  # molecules that can be split and learned from
+SAMPLE = 200  # values of each column used to detect SMILES and targets
+SHOWN = 8  # lines listed in a message
+FEWEST = 10  # molecules that can be split and fitted
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about some rows, what is done with them, and where they are.
+    """A remark on some rows, the action taken, and their lines.
 
     >>> print(Problem("RDKit cannot read the SMILES", "left out", (4, 9)))
     2 rows: RDKit cannot read the SMILES; left out (lines 4, 9)
     """
 
     what: str
-    done: str
+    action: str
     lines: tuple[int, ...]
 
     def __str__(self) -> str:
         shown = ", ".join(map(str, self.lines[:SHOWN]))
         more = f" and {len(self.lines) - SHOWN} more" if len(self.lines) > SHOWN else ""
-        one = len(self.lines) == 1
-        rows, lines = ("1 row", "line") if one else (f"{len(self.lines)} rows", "lines")
-        return f"{rows}: {self.what}; {self.done} ({lines} {shown}{more})"
+        rows, lines = ("1 row", "line") if len(self.lines) == 1 else (f"{len(self.lines)} rows", "lines")
+        return f"{rows}: {self.what}; {self.action} ({lines} {shown}{more})"
 
 
 @dataclass(frozen=True)
 class Molecules:
-    """Molecules that can be learned from. ``keys`` are canonical SMILES, ``lines`` say where they were.
+    """Usable molecules. ``keys`` are canonical SMILES, ``lines`` their lines in the table.
 
     Shapes:
         ``values`` [R, T] float64, NaN where missing.
@@ -62,12 +61,12 @@ class Molecules:
     values: Tensor
     keys: tuple[str, ...]
     graphs: PackedGraphs
-    part: tuple[str, ...] | None = None  # of a given split
+    split: tuple[str, ...] | None = None  # values of a split column
 
 
 @dataclass(frozen=True)
 class TableData:
-    """What was read from a table."""
+    """The contents of a table."""
 
     smiles: str
     task: Task
@@ -85,81 +84,80 @@ def read_table(
     task: str | None = None,
     split: str | None = None,
 ) -> TableData:
-    """Read the molecules and targets of a table; ``split`` names a column to keep beside them.
+    """The molecules and targets of a table; ``split`` names a column that is read along.
 
-    Columns that are not named are found, the task is guessed. No row is fatal and none is lost without a word.
+    Columns that are not given are detected, the task is inferred. No row is fatal; every row left out is reported.
     """
     sample = _sample(table)
     if smiles:
-        check_smiles(table.columns[table.place(smiles)], sample)
+        check_smiles(table.columns[table.position(smiles)], sample)
     smiles = smiles or find_smiles(table.columns, sample)
-    names = [table.columns[table.place(name)] for name in targets] or find_targets(table.columns, sample, smiles)
-    kept = [smiles, *names, *([split] if split else [])]
-    if len(set(kept)) < len(kept):
-        twice = next(name for name in kept if kept.count(name) > 1)
+    names = [table.columns[table.position(name)] for name in targets] or find_targets(table.columns, sample, smiles)
+    used = [smiles, *names, *([split] if split else [])]
+    if len(set(used)) < len(used):
+        twice = next(name for name in used if used.count(name) > 1)
         raise ValueError(
-            f"columns: expected different ones for SMILES, targets and split, got {twice!r} twice; name another with "
+            f"columns: expected distinct ones for SMILES, targets and split, got {twice!r} twice; choose another with "
             "--smiles, --target or --split"
         )
-    places = [table.place(name) for name in kept]
-    rows = [Row(row.line, [row.values[place] for place in places], row.problem) for row in table.rows()]
+    positions = [table.position(name) for name in used]
+    rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
     ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem))
-    whole = [row for row in rows if not row.problem]
-    columns = {name: [row.values[number + 1] for row in whole] for number, name in enumerate(names)}
+    valid = [row for row in rows if not row.problem]
+    columns = {name: [row.values[index + 1] for row in valid] for index, name in enumerate(names)}
     varied = {name: values for name, values in columns.items() if not is_constant(values)}
-    left = [] if targets or not varied else [name for name in names if name not in varied]
-    kind, found = read_targets(varied if left else columns, task)
-    check_text(table.path, [*table.columns, *(text for each in found for text in each.classes or ())])
-    places = [number for number, name in enumerate(names) if name not in left]
-    values, odd = _values(whole, places, found)
+    constant = [] if targets or not varied else [name for name in names if name not in varied]
+    inferred, columns_read = read_targets(varied if constant else columns, task)
+    check_text(table.path, [*table.columns, *(text for target in columns_read for text in target.classes or ())])
+    positions = [index for index, name in enumerate(names) if name not in constant]
+    values, invalid = _values(valid, positions, columns_read)
     molecules, problems = read_molecules(
-        [row.values[0] for row in whole], values, [row.line for row in whole],
-        [row.values[-1] for row in whole] if split else None,
+        [row.values[0] for row in valid], values, [row.line for row in valid],
+        [row.values[-1] for row in valid] if split else None,
     )  # fmt: skip
-    told = [problem for problem in (ragged, odd, *problems) if problem.lines]
-    unused = [] if targets else [name for name in candidates(table.columns, smiles) if name not in kept]
-    notes = _notes(left, unused)
-    return TableData(smiles, kind, tuple(found), len(rows), molecules, tuple(told), notes)
+    problems = [problem for problem in (ragged, invalid, *problems) if problem.lines]
+    unused = [] if targets else [name for name in candidates(table.columns, smiles) if name not in used]
+    notes = _notes(constant, unused)
+    return TableData(smiles, inferred, tuple(columns_read), len(rows), molecules, tuple(problems), notes)
 
 
 def read_molecules(
-    smiles: Sequence[str], values: Tensor, lines: Sequence[int], part: Sequence[str] | None = None
+    smiles: Sequence[str], values: Tensor, lines: Sequence[int], split: Sequence[str] | None = None
 ) -> tuple[Molecules, list[Problem]]:
-    """Molecules that can be learned from, and the others by line.
+    """The usable molecules, and remarks on the rows.
 
-    Without a readable SMILES or any target a row is left out. Molecules that stand more than once, salts (several
-    parts) and single atoms are kept as they are.
+    A row without a readable SMILES or any target is left out. Duplicates, salts (several components) and single atoms
+    are kept.
     """
     graphs, problems = featurize(smiles)
-    readable = [number for number, problem in enumerate(problems) if not problem]
+    readable = [row for row, problem in enumerate(problems) if not problem]
     labelled = ~values[torch.tensor(readable, dtype=torch.long)].isnan().all(dim=1)
-    used = [number for number, known in zip(readable, labelled.tolist(), strict=True) if known]
-    chosen = torch.tensor(used, dtype=torch.long)
+    used = [row for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if is_labelled]
     if len(used) < FEWEST:
         raise ValueError(
             f"table: expected at least {FEWEST} molecules with targets, got {len(used)} in {len(smiles)} rows, of "
-            f"which {len(readable)} have SMILES that RDKit can read; give more rows, or other columns"
+            f"which {len(readable)} have SMILES that RDKit can read; add rows, or choose other columns"
         )
     molecules = Molecules(
-        tuple(smiles[number].strip() for number in used),
-        tuple(lines[number] for number in used),
-        values[chosen],
-        tuple(canonical(smiles[number]) for number in used),
+        tuple(smiles[row].strip() for row in used),
+        tuple(lines[row] for row in used),
+        values[torch.tensor(used, dtype=torch.long)],
+        tuple(canonical(smiles[row]) for row in used),
         graphs.select(labelled.nonzero()[:, 0]),
-        None if part is None else tuple(part[number] for number in used),
+        None if split is None else tuple(split[row] for row in used),
     )
-    unreadable = [lines[number] for number, problem in enumerate(problems) if problem]
-    without = [lines[number] for number, known in zip(readable, labelled.tolist(), strict=True) if not known]
-    told = [
+    unreadable = [lines[row] for row, problem in enumerate(problems) if problem]
+    unlabelled = [lines[row] for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if not is_labelled]
+    left_out = [
         Problem("RDKit cannot read the SMILES", "left out", tuple(unreadable)),
-        Problem("no value to learn from", "left out", tuple(without)),
+        Problem("no target value", "left out", tuple(unlabelled)),
     ]
-    return molecules, [*(problem for problem in told if problem.lines), *remarkable(molecules)]
+    return molecules, [*(problem for problem in left_out if problem.lines), *remarks(molecules)]
 
 
 def canonical(smiles: str) -> str:
-    """The SMILES that all spellings of a molecule share, also those with numbers of atoms.
+    """The canonical SMILES of a molecule, without atom map numbers.
 
     >>> canonical("OC"), canonical("CO"), canonical("[CH3:1][OH:2]")
     ('CO', 'CO', 'CO')
@@ -172,34 +170,35 @@ def canonical(smiles: str) -> str:
     return str(Chem.MolToSmiles(molecule))
 
 
-def take(molecules: Molecules, numbers: Tensor) -> Molecules:
-    """Some of the molecules, in the order given."""
-    chosen = numbers.tolist()
+def take(molecules: Molecules, index: Tensor) -> Molecules:
+    """The molecules at ``index``, in its order."""
+    rows = index.tolist()
     return replace(
         molecules,
-        smiles=tuple(molecules.smiles[number] for number in chosen),
-        lines=tuple(molecules.lines[number] for number in chosen),
-        values=molecules.values[numbers],
-        keys=tuple(molecules.keys[number] for number in chosen),
-        graphs=molecules.graphs.select(numbers),
-        part=None if molecules.part is None else tuple(molecules.part[number] for number in chosen),
+        smiles=tuple(molecules.smiles[row] for row in rows),
+        lines=tuple(molecules.lines[row] for row in rows),
+        values=molecules.values[index],
+        keys=tuple(molecules.keys[row] for row in rows),
+        graphs=molecules.graphs.select(index),
+        split=None if molecules.split is None else tuple(molecules.split[row] for row in rows),
     )
 
 
-def remarkable(molecules: Molecules) -> list[Problem]:
-    """What is said of rows that are kept; nothing of what there is none of."""
-    same = [numbers for numbers in group(molecules.keys).values() if len(numbers) > 1]
+def remarks(molecules: Molecules) -> list[Problem]:
+    """Remarks on unusual rows that are kept."""
+    duplicates = [rows for rows in group(molecules.keys).values() if len(rows) > 1]
     atoms = molecules.graphs.node_pointer.diff().tolist()
-    copies = [(n, differs) for numbers in same for differs in [_differ(molecules.values[numbers])] for n in numbers]
-    kinds = {
-        "molecules that stand more than once with different values": [n for n, differs in copies if differs],
-        "molecules that stand more than once with the same values": [n for n, differs in copies if not differs],
-        "salts and mixtures, of several parts": [n for n, key in enumerate(molecules.keys) if "." in key],
-        "some of the values missing": molecules.values.isnan().any(dim=1).nonzero()[:, 0].tolist(),
-        "single atoms": [number for number, count in enumerate(atoms) if count == 1],
+    differing = [row for rows in duplicates if _differ(molecules.values[rows]) for row in rows]
+    equal = [row for rows in duplicates if not _differ(molecules.values[rows]) for row in rows]
+    rows_by_remark = {
+        "duplicate molecules with different values": differing,
+        "duplicate molecules with the same values": equal,
+        "salts and mixtures of several components": [n for n, key in enumerate(molecules.keys) if "." in key],
+        "some target values missing": molecules.values.isnan().any(dim=1).nonzero()[:, 0].tolist(),
+        "single atoms": [row for row, count in enumerate(atoms) if count == 1],
     }
-    said = {what: tuple(sorted(molecules.lines[n] for n in rows)) for what, rows in kinds.items()}
-    return [Problem(what, "kept", lines) for what, lines in said.items() if lines]
+    lines = {what: tuple(sorted(molecules.lines[row] for row in rows)) for what, rows in rows_by_remark.items()}
+    return [Problem(what, "kept", of_remark) for what, of_remark in lines.items() if of_remark]
 
 
 def _differ(values: Tensor) -> bool:
@@ -207,34 +206,34 @@ def _differ(values: Tensor) -> bool:
     return bool((high > low).any())
 
 
-def _values(rows: Sequence[Row], places: Sequence[int], targets: Sequence[Target]) -> tuple[Tensor, Problem]:
-    """Targets as numbers [R, T], and the lines whose values cannot be understood."""
-    odd, values = [], []
+def _values(rows: Sequence[Row], positions: Sequence[int], targets: Sequence[Target]) -> tuple[Tensor, Problem]:
+    """Target values [R, T], and a remark on the rows whose values cannot be parsed."""
+    invalid, values = [], []
     for row in rows:
-        pairs = zip(places, targets, strict=True)
-        read = [read_value(row.values[place + 1], target.classes) for place, target in pairs]
-        if None in read:
-            odd.append(row.line)
-        values.append([math.nan if value is None else value for value in read])
-    told = Problem("values that are no numbers, or of no class", "taken as missing", tuple(odd))
-    return torch.tensor(values, dtype=torch.float64).reshape(len(rows), len(targets)), told
+        pairs = zip(positions, targets, strict=True)
+        parsed = [read_value(row.values[index + 1], target.classes) for index, target in pairs]
+        if None in parsed:
+            invalid.append(row.line)
+        values.append([math.nan if value is None else value for value in parsed])
+    problem = Problem("values that are not numbers, or of neither class", "treated as missing", tuple(invalid))
+    return torch.tensor(values, dtype=torch.float64).reshape(len(rows), len(targets)), problem
 
 
 def _notes(constant: Sequence[str], unused: Sequence[str]) -> tuple[str, ...]:
-    said = {"columns with one value only, left out": constant, "columns that are not predicted": unused}
-    return tuple(f"{what}: {', '.join(names)}" for what, names in said.items() if names)
+    notes = {"constant columns, left out": constant, "columns that are not predicted": unused}
+    return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items() if names)
 
 
 def _sample(table: Table) -> dict[str, list[str]]:
-    """The first values of each column that are not missing: a column may begin late."""
+    """The first values of each column that are not missing."""
     sample: dict[str, list[str]] = {name: [] for name in table.columns}
     for row in table.rows():
-        wanted = [
+        unfilled = [
             (name, value) for name, value in zip(table.columns, row.values, strict=True) if len(sample[name]) < SAMPLE
         ]
-        if not wanted:
+        if not unfilled:
             break
-        for name, value in wanted:
+        for name, value in unfilled:
             if not is_missing(value):
                 sample[name].append(value)
     return sample

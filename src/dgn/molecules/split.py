@@ -1,4 +1,4 @@
-"""Molecules to learn from, to stop by, and to score on."""
+"""Training, validation and test splits of molecules."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,91 +9,91 @@ from torch import Tensor
 
 from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split
 from dgn.molecules.columns import Target, Task
-from dgn.molecules.rows import Molecules, Problem, TableData, remarkable, take
+from dgn.molecules.rows import Molecules, Problem, TableData, remarks, take
 
-PARTS = ("train", "val", "test")
-MOST = 0.8  # that may be held out: something must be left to learn from
-WORDS = {
+SPLITS = ("train", "val", "test")
+MOST = 0.8  # largest fraction in the test split
+SPLIT_ALIASES = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2, "holdout": 2,
 }  # fmt: skip
 SPLIT_NAMES = ("split", "set", "fold", "subset")
 
 
 class Split(NamedTuple):
-    """Which part each molecule belongs to, [R] of 0 (train), 1 (val) and 2 (test), how, and remarks."""
+    """The split of each molecule, ``assignment`` [R] of 0 (train), 1 (val) and 2 (test), the method, and notes."""
 
-    part: Tensor
-    how: str
+    assignment: Tensor
+    method: str
     notes: tuple[str, ...] = ()
 
 
 def split_molecules(
-    molecules: Molecules, task: Task, how: str | None = None, seed: int = 0, test: float | None = None
+    molecules: Molecules, task: Task, method: str | None = None, seed: int = 0, test: float | None = None
 ) -> Split:
-    """Split by "scaffold" or "random", or as ``molecules.part`` says.
+    """Split by "scaffold", at "random", or by the column ``molecules.split``.
 
-    Without ``how``: by scaffold, unless a part would be empty or without one of the classes; then at random, which is
-    said. Spellings and copies of a molecule stay together. ``test`` is the share that is held out for the scores, a
-    tenth if it is not given; with 0 every molecule is learned from or validated with.
+    Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
+    Duplicates of a molecule share a split. ``test`` is the fraction of the test split, by default 0.1; with 0 there is
+    none.
     """
-    check_share(test)
-    if molecules.part is not None:
-        return _given(molecules, task, seed, test)
+    check_test_fraction(test)
+    if molecules.split is not None:
+        return _split_by_column(molecules, task, seed, test)
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
-    parts = PARTS if shares[2] else PARTS[:2]
-    if how in (None, "scaffold"):
-        found = Split(scaffold_split([scaffold(one) for one in molecules.keys], shares), "scaffold")
-        wrong = lack(found.part, molecules.values, task, parts)
-        if not wrong:
-            return found
-        if how is not None:
-            raise ValueError(f"split: expected scaffolds to leave something for every part, got {wrong}; use random")
-        note = f"scaffolds would leave {wrong}; split at random instead"
+    names = SPLITS if shares[2] else SPLITS[:2]
+    if method in (None, "scaffold"):
+        assignment = scaffold_split([scaffold(key) for key in molecules.keys], shares)
+        missing = missing_classes(assignment, molecules.values, task, names)
+        if not missing:
+            return Split(assignment, "scaffold")
+        if method is not None:
+            raise ValueError(f"split: expected scaffolds to fill every split, got {missing}; use random")
+        note = f"split by scaffold gives {missing}; split at random instead"
     else:
         note = ""
-    part = at_random(molecules, task, seed, shares)
-    wrong = lack(part, molecules.values, task, parts)
-    if wrong:
-        raise ValueError(f"split: expected something of each class in every part, got {wrong}; give more molecules")
-    return Split(part, "random", (note,) if note else ())
+    assignment = random_split(molecules, task, seed, shares)
+    missing = missing_classes(assignment, molecules.values, task, names)
+    if missing:
+        raise ValueError(f"split: expected both classes in every split, got {missing}; add molecules")
+    return Split(assignment, "random", (note,) if note else ())
 
 
-def check_share(test: float | None) -> None:
-    """Refuse to hold out what is no share, or nearly everything."""
+def check_test_fraction(test: float | None) -> None:
+    """Refuse a fraction outside of [0, MOST]."""
     if test is not None and not 0 <= test <= MOST:
-        raise ValueError(f"test: expected a share from 0 to {MOST}, got {test}; for example 0.1")
+        raise ValueError(f"test: expected a fraction from 0 to {MOST}, got {test}; for example 0.1")
 
 
-def at_random(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
-    """Groups of the same molecule in random order; two classes are split each for itself, so that both are spread."""
+def random_split(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
+    """A random split [R] of 0, 1 and 2 that keeps duplicates together; stratified for a binary task."""
     groups = list(group(molecules.keys).values())
     order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed)).tolist()
-    shuffled = [groups[number] for number in order]
+    shuffled = [groups[index] for index in order]
     if task != "binary":
         return assign_groups(shuffled, len(molecules.keys), shares)
-    part = torch.zeros(len(molecules.keys), dtype=torch.uint8)
+    split = torch.zeros(len(molecules.keys), dtype=torch.uint8)
     for label in (0.0, 1.0):
-        chosen = [rows for rows in shuffled if float(molecules.values[rows[0], 0]) == label]
-        rows = [number for one in chosen for number in one]
-        part[rows] = assign_groups(chosen, sum(map(len, chosen)), shares)[rows] if rows else part[rows]
-    return part
+        of_class = [rows for rows in shuffled if float(molecules.values[rows[0], 0]) == label]
+        rows = [row for members in of_class for row in members]
+        split[rows] = assign_groups(of_class, sum(map(len, of_class)), shares)[rows] if rows else split[rows]
+    return split
 
 
-def lack(part: Tensor, values: Tensor, task: Task, parts: Sequence[str] = PARTS) -> str:
-    """What is missing in the parts of a split, in words; "" if nothing."""
-    for number, name in enumerate(parts):
-        chosen = values[part == number]
-        if not len(chosen):
+def missing_classes(split: Tensor, values: Tensor, task: Task, names: Sequence[str] = SPLITS) -> str:
+    """A message if a split is empty or lacks a class, else ""."""
+    for index, name in enumerate(names):
+        split_values = values[split == index]
+        if not len(split_values):
             return f"no molecule for {name}"
-        if task != "regression" and not bool(taught(chosen, task).any()):
+        if task != "regression" and not bool(learnable(split_values, task).any()):
             return f"one class only for {name}"
     return ""
 
 
-def taught(values: Tensor, task: Task) -> Tensor:
-    """Which targets, [T], can be learned from training values [R, T]: those with a value, or with both classes.
+def learnable(values: Tensor, task: Task) -> Tensor:
+    """A mask [T] of the targets that training values [R, T] can teach: those with a value, or with both classes.
 
-    >>> taught(torch.tensor([[0.0, torch.nan], [1.0, torch.nan]]), "regression").tolist()
+    >>> learnable(torch.tensor([[0.0, torch.nan], [1.0, torch.nan]]), "regression").tolist()
     [True, False]
     """
     if task == "regression":
@@ -102,72 +102,74 @@ def taught(values: Tensor, task: Task) -> Tensor:
 
 
 def check_learnable(values: Tensor, task: Task, targets: Sequence[Target]) -> None:
-    """Refuse a target that training values [R, T] say nothing about: what it would predict means nothing."""
-    wanted, got = _wanted(task)
-    for target, known in zip(targets, taught(values, task).tolist(), strict=True):
-        if not known:
+    """Refuse a target without training values [R, T], or with one class only."""
+    expected, got = _requirement(task)
+    for target, is_learnable in zip(targets, learnable(values, task).tolist(), strict=True):
+        if not is_learnable:
             raise ValueError(
-                f"target {target.name!r}: expected {wanted} among the molecules to train on, got {got}; leave it out, "
-                "or split otherwise"
+                f"target {target.name!r}: expected {expected} in the training split, got {got}; leave it out, or "
+                "choose another split"
             )
 
 
 def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
-    """Without the targets that the training part says nothing about, and the rows that have no other; both are said."""
-    known = taught(data.molecules.values[split.part == 0], data.task)
-    if known.all():
+    """The data and split without targets that cannot be learned, and without the rows that have no other target."""
+    mask = learnable(data.molecules.values[split.assignment == 0], data.task)
+    if mask.all():
         return data, split
-    wanted, got = _wanted(data.task)
-    targets = tuple(target for target, one in zip(data.targets, known.tolist(), strict=True) if one)
+    expected, got = _requirement(data.task)
+    targets = tuple(target for target, is_learnable in zip(data.targets, mask.tolist(), strict=True) if is_learnable)
     names = [target.name for target in data.targets if target not in targets]
-    molecules = replace(data.molecules, values=data.molecules.values[:, known])
+    molecules = replace(data.molecules, values=data.molecules.values[:, mask])
     empty = molecules.values.isnan().all(dim=1)
-    lines = tuple(data.molecules.lines[number] for number in empty.nonzero()[:, 0].tolist())
-    molecules, part = take(molecules, (~empty).nonzero()[:, 0]), split.part[~empty]
-    wrong = lack(part, molecules.values, data.task, PARTS if (split.part == 2).any() else PARTS[:2])
-    if wrong:
+    lines = tuple(data.molecules.lines[row] for row in empty.nonzero()[:, 0].tolist())
+    molecules, assignment = take(molecules, (~empty).nonzero()[:, 0]), split.assignment[~empty]
+    has_test = bool((split.assignment == 2).any())
+    missing = missing_classes(assignment, molecules.values, data.task, SPLITS if has_test else SPLITS[:2])
+    if missing:
         raise ValueError(
-            f"split: expected {wanted} of {', '.join(names)} in the training part, got {got}, and {wrong} "
+            f"split: expected {expected} of {', '.join(names)} in the training split, got {got}, and {missing} "
             "without them; use --split random, or choose other targets"
         )
-    problems = [problem for problem in data.problems if problem.done != "kept"]
-    problems += [Problem("values of targets left out alone", "left out", lines)] if lines else []
-    note = f"targets without {wanted} in the training part, left out: {', '.join(names)}"
+    problems = [problem for problem in data.problems if problem.action != "kept"]
+    problems += [Problem("values only of targets left out", "left out", lines)] if lines else []
+    problems += remarks(molecules)
+    note = f"targets without {expected} in the training split, left out: {', '.join(names)}"
     task: Task = "binary" if data.task == "multi-label" and len(targets) == 1 else data.task
-    problems += remarkable(molecules)
-    found = replace(
+    learnable_data = replace(
         data, task=task, targets=targets, molecules=molecules, problems=tuple(problems), notes=(*data.notes, note)
     )
-    return found, split._replace(part=part)
+    return learnable_data, split._replace(assignment=assignment)
 
 
-def _wanted(task: Task) -> tuple[str, str]:
+def _requirement(task: Task) -> tuple[str, str]:
+    """What a target needs in the training split, and what it has otherwise."""
     return ("a value", "none") if task == "regression" else ("both classes", "one at most")
 
 
-def _given(molecules: Molecules, task: Task, seed: int, test: float | None) -> Split:
-    assert molecules.part is not None
-    for line, word in zip(molecules.lines, molecules.part, strict=True):
-        if word.strip().lower() not in WORDS:
+def _split_by_column(molecules: Molecules, task: Task, seed: int, test: float | None) -> Split:
+    assert molecules.split is not None
+    for line, value in zip(molecules.lines, molecules.split, strict=True):
+        if value.strip().lower() not in SPLIT_ALIASES:
             raise ValueError(
-                f"split: expected train, val or test in every row, got {word!r} in line {line}; correct it, or choose "
+                f"split: expected train, val or test in every row, got {value!r} in line {line}; correct it, or choose "
                 "--split scaffold or random"
             )
-    part = torch.tensor([WORDS[word.strip().lower()] for word in molecules.part], dtype=torch.uint8)
-    if test or (test == 0 and (part == 2).any()):
+    assignment = torch.tensor([SPLIT_ALIASES[value.strip().lower()] for value in molecules.split], dtype=torch.uint8)
+    if test or (test == 0 and (assignment == 2).any()):
         raise ValueError(
-            f"test: expected no share beside a column that says what is held out, got {test:g}; leave it out, or "
+            f"test: expected no fraction with a column that defines the test split, got {test:g}; leave it out, or "
             "choose --split scaffold or random"
         )
     notes = []
-    if not (part == 1).any():
-        training = (part == 0).nonzero()[:, 0]
-        part[training] = at_random(take(molecules, training), task, seed, (8 / 9, 1 / 9, 0.0))
-        notes.append("no row is called val: a ninth of the training molecules, at random, takes its place")
-    together = [rows for rows in group(molecules.keys).values() if len({int(part[number]) for number in rows}) > 1]
-    if together:
-        notes.append(f"{len(together)} molecules stand in more than one part: scores may look too good")
-    wrong = lack(part, molecules.values, task, PARTS if test is None else PARTS[:2])
-    if wrong:
-        raise ValueError(f"split: expected the column to give something to every part, got {wrong}; correct it")
-    return Split(part, "column", tuple(notes))
+    if not (assignment == 1).any():
+        training = (assignment == 0).nonzero()[:, 0]
+        assignment[training] = random_split(take(molecules, training), task, seed, (8 / 9, 1 / 9, 0.0))
+        notes.append("the column has no val: a random ninth of the training molecules is the validation split")
+    leaks = [rows for rows in group(molecules.keys).values() if len({int(assignment[row]) for row in rows}) > 1]
+    if leaks:
+        notes.append(f"{len(leaks)} molecules are in more than one split: scores may be optimistic")
+    missing = missing_classes(assignment, molecules.values, task, SPLITS if test is None else SPLITS[:2])
+    if missing:
+        raise ValueError(f"split: expected the column to fill every split, got {missing}; correct it")
+    return Split(assignment, "column", tuple(notes))

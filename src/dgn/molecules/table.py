@@ -1,4 +1,4 @@
-"""Tables of text, a row at a time: CSV (also packed with gzip) and Parquet, never whole in memory."""
+"""Tables read row by row: CSV (also gzipped) and Parquet of any size."""
 
 import codecs
 import csv
@@ -14,13 +14,13 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 from dgn.data.io.parquet import open_parquet
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
-DELIMITERS = "\t;|,"  # commas last: names and numbers have them too
-LOOK = 20  # lines that tell the delimiter
-Found = TypeVar("Found")
+DELIMITERS = "\t;|,"  # commas last: names and numbers contain them too
+LOOK = 20  # lines used to detect the delimiter
+T = TypeVar("T")
 
 
 class Row(NamedTuple):
-    """A row: the line on which it begins, a value for each column, and what is wrong with it, if anything."""
+    """A row: its first line, one value per column, and its problem, if any."""
 
     line: int
     values: list[str]
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
-    Text is UTF-8, or UTF-16 with its mark; bytes that are neither pass through unchanged. Lines are counted as an
+    Text is UTF-8, or UTF-16 with a BOM; other bytes pass through unchanged. Lines are counted as an
     editor does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first
     row is line 1.
     """
@@ -45,8 +45,8 @@ class Table:
             return _parquet_rows(self)
         return islice(_csv_rows(self.path, self.delimiter, len(self.columns)), 1, None)
 
-    def place(self, column: str) -> int:
-        """Where a column is; an unknown name is refused, and the nearest named."""
+    def position(self, column: str) -> int:
+        """The index of a column; an unknown name is refused, with the nearest one."""
         from dgn.graph.checks import check_option
 
         check_option("column", column, self.columns)
@@ -54,7 +54,7 @@ class Table:
 
 
 def open_table(path: str | Path) -> Table:
-    """Look at the header of a table; refuse an empty file, and names that stand twice."""
+    """The table in a file, with its header read; an empty file and duplicate column names are refused."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a table ({', '.join(SUFFIXES)}), found no file; check the path")
@@ -64,16 +64,16 @@ def open_table(path: str | Path) -> Table:
         table = _open_csv(path)
     else:
         raise ValueError(f"{path}: expected a file called {', '.join(SUFFIXES)}, got {path.suffix!r}; save it as .csv")
-    twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
-    if twice:
-        raise ValueError(f"{path}: expected different names of columns, got {twice[0]!r} more than once; rename one")
+    duplicates = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    if duplicates:
+        raise ValueError(f"{path}: expected distinct column names, got {duplicates[0]!r} more than once; rename one")
     if next(table.rows(), None) is None:
-        raise ValueError(f"{path}: expected rows of molecules, got a header alone; is the file complete?")
+        raise ValueError(f"{path}: expected rows of molecules, got only a header; is the file complete?")
     return table
 
 
 def check_text(path: Path, names: Iterable[str]) -> None:
-    """Refuse names in another encoding before all work: no card can be written with them, and no picture drawn."""
+    """Refuse names that are not UTF-8: the model card and the plot could not be written."""
     for name in names:
         if name.encode("utf-8", "ignore").decode() != name:
             shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -84,108 +84,108 @@ def _open_csv(path: Path) -> Table:
     with _text(path) as file:
         lines = _checked(path, lambda: list(islice(file, LOOK)))
     if not lines or not lines[0].strip():
-        raise ValueError(f"{path}: expected names of columns in the first line, got an empty one; is the file empty?")
+        raise ValueError(f"{path}: expected column names in the first line, got an empty one; is the file empty?")
     delimiter = _delimiter(lines)
     first = next(_csv_rows(path, delimiter))
     if first.problem:
-        raise ValueError(f"{path}: expected names of columns in the first line, got {first.problem}; correct it")
+        raise ValueError(f"{path}: expected column names in the first line, got {first.problem}; correct it")
     return Table(path, tuple(name.strip() for name in first.values), delimiter)
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """What parts the names in the header, and as often the values of the lines below it, quoted ones use_wgrad_stream.
+    """The delimiter: as frequent in the lines below as in the header, not counting quoted values.
 
     >>> _delimiter(["IC50, nM;SMILES", "1,5;CCO"]), _delimiter(['"y; z",smiles', "1,C"])
     (';', ',')
     """
-    plain = [re.sub('"[^"]*"', "", line) for line in lines]
-    often = {sign: plain[0].count(sign) for sign in DELIMITERS if sign in plain[0]}
-    fit = {sign: (sum(line.count(sign) == count for line in plain), count) for sign, count in often.items()}
-    return max(fit, key=lambda sign: fit[sign], default=",")
+    unquoted = [re.sub('"[^"]*"', "", line) for line in lines]
+    counts = {sign: unquoted[0].count(sign) for sign in DELIMITERS if sign in unquoted[0]}
+    scores = {sign: (sum(line.count(sign) == count for line in unquoted), count) for sign, count in counts.items()}
+    return max(scores, key=lambda sign: scores[sign], default=",")
 
 
-def _csv_rows(path: Path, delimiter: str, wanted: int | None = None) -> Iterator[Row]:
-    """The rows from the header on, each of ``wanted`` values.
+def _csv_rows(path: Path, delimiter: str, width: int | None = None) -> Iterator[Row]:
+    """The rows from the header on, each of ``width`` values.
 
-    A quote that is not closed makes a value of all rows up to the next quote. Where what was read over several lines
-    breaks the rules of CSV, or looks like rows, every line is read by itself, so that no more than the faulty suffer.
+    An unclosed quote makes one value of all rows up to the next quote. If a row over several lines is invalid CSV, or
+    looks like several rows, each line is parsed on its own, so that only the faulty one is affected.
     """
     lines: list[str] = []
     with _text(path) as file:
-        reader = csv.reader(_noting(file, lines), delimiter=delimiter, strict=True)
+        reader = csv.reader(_recording(file, lines), delimiter=delimiter, strict=True)
         while True:
-            begin = reader.line_num + 1
+            start = reader.line_num + 1
             lines.clear()
             values = _checked(path, lambda: _next(reader))
             if not lines:
                 return
-            if values is None or (len(lines) > 1 and _are_rows(lines, values, delimiter, wanted)):
-                found = [_alone(begin + number, line, delimiter) for number, line in enumerate(lines)]
+            if values is None or (len(lines) > 1 and _are_rows(lines, values, delimiter, width)):
+                rows = [_parse_line(start + offset, line, delimiter) for offset, line in enumerate(lines)]
             else:
-                found = [Row(begin, values)]
-            for row in found:
-                if row.values or wanted == 1:  # an empty line is no row, but of a single column an empty value
-                    yield row if wanted is None else _fill(row, wanted, delimiter)
+                rows = [Row(start, values)]
+            for row in rows:
+                if row.values or width == 1:  # an empty line is skipped, but is an empty value of a single column
+                    yield row if width is None else _pad(row, width, delimiter)
 
 
-def _are_rows(lines: Sequence[str], values: Sequence[str], delimiter: str, wanted: int | None) -> bool:
-    """Whether lines that were read as one row are several: as one they do not fit, or each of them does.
+def _are_rows(lines: Sequence[str], values: Sequence[str], delimiter: str, width: int | None) -> bool:
+    """Whether lines that were parsed as one row are several: its width is wrong, or that of each line is right.
 
-    Of two columns the latter tells nothing: a note of several lines may well have a comma in each.
+    The latter is no evidence with two columns: a quoted text of several lines may have a comma in each.
     """
-    if wanted is None:
+    if width is None:
         return False
-    return len(values) != wanted or (wanted > 2 and all(line.count(delimiter) + 1 == wanted for line in lines))
+    return len(values) != width or (width > 2 and all(line.count(delimiter) + 1 == width for line in lines))
 
 
-def _noting(file: IO[str], lines: list[str]) -> Iterator[str]:
+def _recording(file: IO[str], lines: list[str]) -> Iterator[str]:
     for line in file:
         lines.append(line)
         yield line
 
 
 def _next(reader: Any) -> list[str] | None:
-    """The values of the next row; none at the end, and where the rules of CSV are broken."""
+    """The values of the next row; None at the end of the file and for invalid CSV."""
     try:
         return next(reader, None)
     except csv.Error:
         return None
 
 
-def _alone(number: int, line: str, delimiter: str) -> Row:
-    """A line read by itself, with tolerance for text behind a closing quote."""
+def _parse_line(number: int, line: str, delimiter: str) -> Row:
+    """One line parsed on its own; text behind a closing quote is tolerated."""
     line = line.rstrip("\r\n")
     reader = csv.reader([line, ""], delimiter=delimiter)
     try:
         values = next(reader)
     except csv.Error as problem:
         return Row(number, line.split(delimiter), str(problem))
-    # The reader goes on to the next line within quotes alone.
+    # The reader consumes the second line only within quotes.
     return Row(number, values, "a quote that is not closed" if reader.line_num > 1 else "")
 
 
-def _fill(row: Row, wanted: int, delimiter: str) -> Row:
-    """As many values as columns: missing ones are empty, and what is too much stays in the last."""
+def _pad(row: Row, width: int, delimiter: str) -> Row:
+    """The row with one value per column: missing ones are empty, extra ones are joined to the last."""
     values, count = row.values, len(row.values)
-    problem = row.problem or ("" if count in (wanted, 0) else f"expected {wanted} values, got {count}")
-    if count > wanted:
-        values = [*values[: wanted - 1], delimiter.join(values[wanted - 1 :])]
-    return Row(row.line, values + [""] * (wanted - count), problem)
+    problem = row.problem or ("" if count in (width, 0) else f"expected {width} values, got {count}")
+    if count > width:
+        values = [*values[: width - 1], delimiter.join(values[width - 1 :])]
+    return Row(row.line, values + [""] * (width - count), problem)
 
 
 def _text(path: Path) -> IO[str]:
     opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rb") as file:
-        marked = _checked(path, lambda: file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    encoding = "utf-16" if marked else "utf-8-sig"  # "Unicode text" of Excel is the former
+        has_bom = _checked(path, lambda: file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    encoding = "utf-16" if has_bom else "utf-8-sig"  # Excel writes "Unicode text" as UTF-16
     return cast("IO[str]", opened(path, "rt", encoding=encoding, errors="surrogateescape", newline=""))
 
 
-def _checked(path: Path, read: Callable[[], Found]) -> Found:
+def _checked(path: Path, read: Callable[[], T]) -> T:
     try:
         return read()
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-        raise ValueError(f"{path}: expected a whole gzip file, got {problem}; copy it again") from problem
+        raise ValueError(f"{path}: expected a complete gzip file, got {problem}; copy it again") from problem
 
 
 def _parquet_columns(path: Path) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _parquet_rows(table: Table) -> Iterator[Row]:
     file, line = open_parquet(table.path), 0
     try:
         for batch in file.iter_batches(batch_size=4096):
-            columns = [[_spell(value) for value in column.to_pylist()] for column in batch.columns]
+            columns = [[_to_text(value) for value in column.to_pylist()] for column in batch.columns]
             for values in zip(*columns, strict=True):
                 line += 1
                 yield Row(line, list(values))
@@ -208,15 +208,15 @@ def _parquet_rows(table: Table) -> Iterator[Row]:
         file.close()
 
 
-def _spell(value: object) -> str:
+def _to_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
 def write_rows(file: IO[str], rows: Sequence[Sequence[str]]) -> None:
-    """Append rows to an open CSV file, quoted where they must be."""
-    plain, careful = (
-        csv.writer(file, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    """Append rows to an open CSV file, quoted where needed."""
+    minimal, quoted = (
+        csv.writer(file, lineterminator="\n", quoting=quoting) for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
     )
     for row in rows:
-        broken = any("\r" in value for value in row)  # which the writer by itself takes for plain text
-        (careful if broken else plain).writerow(row)
+        has_return = any("\r" in value for value in row)  # which QUOTE_MINIMAL does not quote
+        (quoted if has_return else minimal).writerow(row)

@@ -1,4 +1,4 @@
-"""Settings for a table, tried out one after the other and chosen by its validation molecules."""
+"""Hyperparameter search for a table, on its validation split."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from dgn.training.trainer import train
 from dgn.tuning.space import Range, Space, Value, read_space
 from dgn.tuning.study import Search, Trial
 
-SEEDS = 2  # networks of a trial: one alone may be lucky
+SEEDS = 2  # per trial: the score of one is too noisy
 SETTINGS: dict[str, Any] = {
     "network.hidden": {"low": "24", "high": "96", "step": "4"},
     "network.num_layers": {"low": "2", "high": "6"},
@@ -29,8 +29,8 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Chosen(NamedTuple):
-    """The best settings, the folder that holds what was trained with them, and a row for every trial with a score."""
+class BestTrial(NamedTuple):
+    """The experiment with the best settings, its folder, and a row for every trial with a score."""
 
     experiment: Experiment
     folder: Path
@@ -44,57 +44,59 @@ def choose_settings(
     folder: Path,
     device: str = "auto",
     on_epoch: Callable[[EpochReport], None] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> Chosen:
-    """Try ``trials`` settings, the given ones first, and choose by the mean validation score of two networks.
+    echo: Callable[[str], None] | None = None,
+) -> BestTrial:
+    """The best of ``trials`` settings, by the mean validation score of two networks; the first are the defaults.
 
-    An interrupted search goes on in its folder. Settings that diverge or need too much memory have no score.
+    An interrupted search resumes in its folder. Trials that diverge or run out of memory have no score.
     """
-    say = say or (lambda _: None)
+    echo = echo or (lambda _: None)
     experiment = read_experiment(experiment.to_dict(), [f"training.metric={benchmark.metric}"])
     space = read_space({"settings": SETTINGS})
     search = Search(folder, experiment, space, experiment.training.seeds[:SEEDS], experiment.training.seeds[0])
-    search.study.enqueue_trial(present_values(experiment, space), skip_if_exists=True)
+    search.study.enqueue_trial(current_values(experiment, space), skip_if_exists=True)
     before = len(search.ended())
     if before:
-        say(f"{before} of {trials} settings were tried before")
+        echo(f"resuming after {before} of {trials} trials")
     while (trial := search.next(trials)) is not None:
-        say(f"settings {trial.number + 1} of {trials}: {describe(trial.values)}")
-        score = _score(search, trial, benchmark, device, on_epoch, say)
+        echo(f"trial {trial.number + 1} of {trials}: {describe(trial.values)}")
+        score = _score(search, trial, benchmark, device, on_epoch, echo)
         search.tell(trial, score)
         if score is not None:
-            say(f"  validation {search.metric} {score:.4f}")
+            echo(f"  validation {search.metric} {score:.4f}")
     ended = search.ended()
     if not ended:
-        raise RuntimeError(f"{folder}: expected settings that can be trained, got none; see why above")
-    say(f"chosen by the validation molecules: {describe(ended[0].values)}")
-    values = {one.number: one.value for one in search.study.get_trials(deepcopy=False) if one.value is not None}
-    rows = [{"trial": one.number, f"val {search.metric}": values[one.number], **one.values} for one in ended]
-    chosen = replace(search.resolve(ended[0]), name=experiment.name)
-    chosen = replace(chosen, training=replace(chosen.training, seeds=experiment.training.seeds))
-    return Chosen(chosen, ended[0].folder, rows)
+        raise RuntimeError(f"{folder}: expected a trial with a score, got none; see the errors above")
+    echo(f"best on the validation split: {describe(ended[0].values)}")
+    scores = {
+        frozen.number: frozen.value for frozen in search.study.get_trials(deepcopy=False) if frozen.value is not None
+    }
+    rows = [{"trial": trial.number, f"val {search.metric}": scores[trial.number], **trial.values} for trial in ended]
+    best = replace(search.resolve(ended[0]), name=experiment.name)
+    best = replace(best, training=replace(best.training, seeds=experiment.training.seeds))
+    return BestTrial(best, ended[0].folder, rows)
 
 
-def present_values(experiment: Experiment, space: Space) -> dict[str, Value]:
-    """What an experiment says of the settings of a space, as the space writes them."""
-    told = experiment.to_dict()
-    found: dict[str, Value] = {}
+def current_values(experiment: Experiment, space: Space) -> dict[str, Value]:
+    """The values of an experiment for the settings of a search space, in its notation."""
+    config = experiment.to_dict()
+    values: dict[str, Value] = {}
     for name, domain in space.domains.items():
         section, _, key = name.partition(".")
-        value = told[section][key]
+        value = config[section][key]
         text = f"[{', '.join(value)}]" if isinstance(value, list | tuple) else str(value)
-        found[name] = value if isinstance(domain, Range) else text
-    return found
+        values[name] = value if isinstance(domain, Range) else text
+    return values
 
 
 def describe(values: dict[str, Value]) -> str:
-    """Settings in words.
+    """Settings as a phrase.
 
     >>> describe({"network.hidden": 48, "training.learning_rate": 0.00123456})
     'hidden 48, learning_rate 0.00123'
     """
-    parts = ((name.partition(".")[2], value) for name, value in values.items())
-    return ", ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in parts)
+    items = ((name.partition(".")[2], value) for name, value in values.items())
+    return ", ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in items)
 
 
 def _score(
@@ -103,12 +105,12 @@ def _score(
     benchmark: Benchmark,
     device: str,
     on_epoch: Callable[[EpochReport], None] | None,
-    say: Callable[[str], None],
+    echo: Callable[[str], None],
 ) -> float | None:
     try:
-        results = train(search.resolve(trial), benchmark, search.seeds, trial.folder, device, on_epoch, on_resume=say)
+        results = train(search.resolve(trial), benchmark, search.seeds, trial.folder, device, on_epoch, on_resume=echo)
     except (DivergedError, OutOfMemoryError) as problem:
-        say(f"  no score: {problem}")
+        echo(f"  no score: {problem}")
         return None
     finally:
         free_memory()

@@ -1,4 +1,4 @@
-"""What the estimators are given, SMILES, labels and parameters, as plain values."""
+"""Conversion of the estimators' inputs: SMILES, labels and parameters."""
 
 import operator
 from typing import Any
@@ -9,58 +9,58 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def labels_of(names: tuple[str, str]) -> Array:
-    """Labels of a table as Python would have them, if they still differ.
+def parse_classes(names: tuple[str, str]) -> Array:
+    """The two class names as bool, int or float, if they remain distinct.
 
-    >>> labels_of(("0", "1")).dtype.kind, labels_of(("False", "True")).dtype.kind, labels_of(("no", "yes")).dtype.kind
-    ('i', 'b', 'U')
-    >>> labels_of(("01", "1")).tolist()
+    >>> [parse_classes(names).dtype.kind for names in (("0", "1"), ("False", "True"), ("no", "yes"))]
+    ['i', 'b', 'U']
+    >>> parse_classes(("01", "1")).tolist()
     ['01', '1']
     """
     if names == ("False", "True"):
         return np.array([False, True])
-    for kind in (int, float):
+    for dtype in (int, float):
         try:
-            found = np.array([kind(name) for name in names])
+            labels = np.array([dtype(name) for name in names])
         except ValueError:
             continue
-        if found[0] != found[1]:
-            return found
+        if labels[0] != labels[1]:
+            return labels
     return np.array(names)
 
 
-def known_labels(given: Any) -> tuple[Array, Array]:
-    """The labels that are neither NaN, None nor pandas' NA, and where they are.
+def known_labels(y: Any) -> tuple[Array, Array]:
+    """The labels that are neither NaN, None nor pandas' NA, and their mask.
 
     >>> known_labels(["no", float("nan"), "yes"])
     (array(['no', 'yes'], dtype='<U3'), array([ True, False,  True]))
     """
-    every = np.asarray(given, dtype=object)  # as text, NaN would be a label like others
-    known = np.array([_known(one) for one in every.flat], dtype=bool).reshape(every.shape)
-    return (np.asarray(given) if known.all() else np.array(every[known].tolist())), known
+    labels = np.asarray(y, dtype=object)  # in an array of text, NaN would be a label
+    mask = np.array([_is_known(label) for label in labels.flat], dtype=bool).reshape(labels.shape)
+    return (np.asarray(y) if mask.all() else np.array(labels[mask].tolist())), mask
 
 
-def _known(label: Any) -> bool:
-    same = label == label  # NaN is not, and pandas' NA answers NA, of which there is no bool
-    return label is not None and isinstance(same, bool | np.bool_) and bool(same)
+def _is_known(label: Any) -> bool:
+    equal = label == label  # False for NaN; NA for pandas' NA, which has no bool
+    return label is not None and isinstance(equal, bool | np.bool_) and bool(equal)
 
 
-def whole(name: str, value: Any) -> int:
-    """A parameter that counts, from Python's or NumPy's whole numbers.
+def as_int(name: str, value: Any) -> int:
+    """An integer parameter, from Python's or NumPy's integers.
 
-    >>> whole("epochs", np.int64(3))
+    >>> as_int("epochs", np.int64(3))
     3
     """
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}: expected a whole number, got {value!r}; round it") from None
+        raise TypeError(f"{name}: expected an integer, got {value!r}; round it") from None
 
 
-def written(value: Any) -> Any:
-    """A parameter or label as JSON has it; a state of random numbers is not kept.
+def to_json_value(value: Any) -> Any:
+    """A parameter or label as a JSON value; a random state becomes None.
 
-    >>> written(np.float32(0.5)), written("no"), written(np.random.RandomState(0))
+    >>> to_json_value(np.float32(0.5)), to_json_value("no"), to_json_value(np.random.RandomState(0))
     (0.5, 'no', None)
     """
     if isinstance(value, np.random.RandomState):
@@ -69,24 +69,24 @@ def written(value: Any) -> Any:
     return plain if plain is None or isinstance(plain, bool | int | float | str) else str(plain)
 
 
-def texts(smiles: Any) -> list[str]:
-    """SMILES as a list: of a list, an array (also with one column) or a pandas series; missing ones are empty."""
+def as_smiles_list(smiles: Any) -> list[str]:
+    """The SMILES of a list, an array (also with one column) or a pandas series; missing ones are empty."""
     if isinstance(smiles, str):
-        raise TypeError("X: expected a list of SMILES, got one text; put it into a list")
-    found = np.asarray(smiles, dtype=object)
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    if found.ndim != 1:
-        raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(found.shape)}; give text alone")
-    given = [one if _known(one) else "" for one in found]
-    for number, one in enumerate(given):
-        if not isinstance(one, str):
-            raise TypeError(f"X: expected SMILES, got {one!r} at place {number}; give text alone")
-    return [str(one) for one in given]
+        raise TypeError("X: expected a list of SMILES, got one string; put it into a list")
+    array = np.asarray(smiles, dtype=object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(array.shape)}; pass one column")
+    values = [value if _is_known(value) else "" for value in array]
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise TypeError(f"X: expected SMILES, got {value!r} at index {index}; pass strings only")
+    return [str(value) for value in values]
 
 
-def numbers(y: Any) -> NDArray[np.float64]:
-    """Targets as numbers, NaN where there is none."""
+def as_float_array(y: Any) -> NDArray[np.float64]:
+    """Targets as float64, NaN where missing."""
     try:
         return np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as problem:

@@ -1,4 +1,4 @@
-"""Pictures: a graph with its directions and operators, a page to explore them, and what mattered for a prediction."""
+"""Plots: a graph with its directions and operators, an interactive page, and attributions of a prediction."""
 
 from dgn.graph.checks import check_extra
 

@@ -1,4 +1,4 @@
-"""Which nodes and edges matter for a prediction: integrated gradients."""
+"""Attribution of a prediction to nodes and edges by integrated gradients."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -14,7 +14,7 @@ from dgn.nn import DGN, Ensemble
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """The share of every node and edge in ``prediction - baseline``, to which they add up.
+    """The shares of nodes and edges in ``prediction - baseline``, to which they add up.
 
     Shapes:
         ``nodes`` [N], ``edges`` [E].
@@ -27,7 +27,7 @@ class Attribution:
 
     @property
     def rest(self) -> float:
-        """What is missing from the sum: the error of the quadrature."""
+        """The quadrature error: prediction - baseline - sum of shares."""
         return self.prediction - self.baseline - float(self.nodes.sum() + self.edges.sum())
 
 
@@ -36,43 +36,43 @@ def attribute(network: DGN | Ensemble, data: Any, target: int = 0, steps: int = 
 
     .. math:: a_i = h_i \cdot \int_0^1 \frac{\partial f}{\partial h_i}(t h, t e) \, dt
 
-    :math:`h` and :math:`e` are what the encoders give for nodes and edges, :math:`a_i` the share of node i, summed over
-    its channels, and likewise for edges. The baseline :math:`f(0, 0)` is the same graph, with the same field, without
-    any features. The integral is taken by Gauss and Legendre's rule with so many ``steps``, all in one batch, in
-    float64. The network is asked as in evaluation and is not changed. Shares of branches are averaged.
+    :math:`h` and :math:`e` are the encoded node and edge features, :math:`a_i` the share of node i, summed over its
+    channels, and likewise for edges. The baseline :math:`f(0, 0)` is the same graph with the same field and zero
+    features. The integral uses Gauss-Legendre quadrature with ``steps`` points, in one batch, in float64. The network
+    is evaluated in eval mode and not modified. Shares of ensemble members are averaged.
 
     Laws: shares add up to prediction minus baseline, up to ``rest`` (completeness); an input that the network does not
-    see has share 0; a network that is linear in its inputs gives its own terms.
+    read has share 0; a network that is linear in its inputs gives its own terms.
 
-    ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[number]``, with what the network needs: ``x``,
+    ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[index]``, with the network's inputs: ``x``,
     ``edge_index``, ``field``, ``edge_attr``, ``potential``, ``structure``. ``target`` is the column of the output.
     """
     if isinstance(network, Ensemble):
         return average([attribute(member, data, target, steps) for member in network.members])
     if network.settings.readout == "nodes":
-        raise ValueError("network: expected one that predicts for whole graphs, got readout='nodes'")
+        raise ValueError("network: expected one with graph-level predictions, got readout='nodes'")
     open_network, nodes, edges = _encoded(network, data)
     point, weight = np.polynomial.legendre.leggauss(steps)
     path = torch.from_numpy((point + 1) / 2).to(nodes)
-    # The two ends of the path come along in the batch: they are the prediction and the baseline.
+    # The batch also holds the ends of the path, the prediction and the baseline.
     path = torch.cat([path, path.new_tensor([1.0, 0.0])])
-    inputs = [_along(path, values).requires_grad_() for values in (nodes, edges)]
-    said = _ask(open_network, data, inputs, len(path))
-    if not 0 <= target < said.size(1):
-        raise ValueError(f"target: expected a column from 0 to {said.size(1) - 1}, got {target}")
-    gradients = torch.autograd.grad(said[:steps, target].sum(), inputs, allow_unused=True)
-    share = torch.from_numpy(weight / 2).to(nodes)[:, None, None]
-    found = []
+    inputs = [_scale_by_path(path, values).requires_grad_() for values in (nodes, edges)]
+    outputs = _forward_copies(open_network, data, inputs, len(path))
+    if not 0 <= target < outputs.size(1):
+        raise ValueError(f"target: expected a column from 0 to {outputs.size(1) - 1}, got {target}")
+    gradients = torch.autograd.grad(outputs[:steps, target].sum(), inputs, allow_unused=True)
+    weights = torch.from_numpy(weight / 2).to(nodes)[:, None, None]
+    shares = []
     for values, gradient in zip((nodes, edges), gradients, strict=True):
-        # No gradient: the network does not look at these inputs.
-        slope = 0.0 if gradient is None else (share * gradient.view(len(path), *values.shape)[:steps]).sum(dim=0)
-        found.append((values * slope).sum(dim=1).cpu())
-    prediction, baseline = said[steps:, target].tolist()
-    return Attribution(found[0], found[1], prediction, baseline)
+        # No gradient: the network does not read these inputs.
+        slope = 0.0 if gradient is None else (weights * gradient.view(len(path), *values.shape)[:steps]).sum(dim=0)
+        shares.append((values * slope).sum(dim=1).cpu())
+    prediction, baseline = outputs[steps:, target].tolist()
+    return Attribution(shares[0], shares[1], prediction, baseline)
 
 
 def average(shares: Sequence[Attribution], scale: float = 1.0, center: float = 0.0) -> Attribution:
-    """The attribution of the mean of several networks, in units in which a prediction is center + scale * output.
+    """The attribution of the mean of several networks, of which a prediction is center + scale * output.
 
     >>> one = Attribution(torch.tensor([1.0, 2.0]), torch.zeros(2), 3.0, 0.0)
     >>> both = average([one, Attribution(torch.tensor([3.0, 0.0]), torch.zeros(2), 4.0, 1.0)], scale=2.0, center=1.0)
@@ -82,15 +82,15 @@ def average(shares: Sequence[Attribution], scale: float = 1.0, center: float = 0
     if not shares:
         raise ValueError("shares: expected the attributions of one or more networks, got none")
     return Attribution(
-        scale * torch.stack([each.nodes for each in shares]).mean(dim=0),
-        scale * torch.stack([each.edges for each in shares]).mean(dim=0),
-        center + scale * sum(each.prediction for each in shares) / len(shares),
-        center + scale * sum(each.baseline for each in shares) / len(shares),
+        scale * torch.stack([share.nodes for share in shares]).mean(dim=0),
+        scale * torch.stack([share.edges for share in shares]).mean(dim=0),
+        center + scale * sum(share.prediction for share in shares) / len(shares),
+        center + scale * sum(share.baseline for share in shares) / len(shares),
     )
 
 
 def _encoded(network: DGN, data: Any) -> tuple[DGN, Tensor, Tensor]:
-    """A copy of the network that takes encoded features, and the features of nodes and edges."""
+    """A copy of the network without encoders, and the encoded node and edge features."""
     copy = deepcopy(network).double().eval()
     with torch.no_grad():
         nodes = copy.node_encoder(_floats(data.x))
@@ -109,27 +109,27 @@ def _floats(values: Tensor) -> Tensor:
     return values.double() if values.is_floating_point() else values
 
 
-def _along(path: Tensor, values: Tensor) -> Tensor:
-    """Copies of ``values`` [R, C] scaled by each point of the path, one behind the other."""
+def _scale_by_path(path: Tensor, values: Tensor) -> Tensor:
+    """Copies of ``values`` [R, C] scaled by each point of the path, concatenated."""
     return (path[:, None, None] * values).flatten(0, 1)
 
 
-def _ask(network: DGN, data: Any, inputs: Sequence[Tensor], copies: int) -> Tensor:
-    """What the network says of copies of one graph with other features. [copies, T]"""
+def _forward_copies(network: DGN, data: Any, inputs: Sequence[Tensor], copies: int) -> Tensor:
+    """Outputs for copies of one graph with different features. [copies, T]"""
     nodes, edges = inputs
     size = data.x.size(0)
-    number = torch.arange(copies, device=nodes.device)
-    shift = (number * size).repeat_interleave(data.edge_index.size(1))
+    index = torch.arange(copies, device=nodes.device)
+    shift = (index * size).repeat_interleave(data.edge_index.size(1))
     fields = [getattr(data, name, None) for name in ("field", "potential", "gap")]
     field, potential, gap = (None if values is None else values.double().repeat(copies, 1) for values in fields)
-    answer: Tensor = network(
+    outputs: Tensor = network(
         nodes,
         data.edge_index.repeat(1, copies) + shift,
         field,
         edges if network.settings.edge_dim is not None else None,
-        number.repeat_interleave(size),
+        index.repeat_interleave(size),
         potential,
         copies,
         gap=gap,
     )
-    return answer
+    return outputs

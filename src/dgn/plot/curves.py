@@ -1,4 +1,4 @@
-"""Curves of training as a picture."""
+"""Training curves as PNG."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ History = Sequence[Mapping[str, float]]
 
 
 def draw_curves(histories: Mapping[str, History], metric: str, path: Path) -> None:
-    """Draw loss and metric of each epoch, one colour for each name, as PNG.
+    """Draw loss and metric per epoch, one colour per name, as PNG.
 
-    The loss of training is dashed, everything of the validation graphs is solid. An epoch without a value leaves a gap.
+    The training loss is dashed, validation curves are solid. An epoch without a value leaves a gap.
     """
     figure = new_figure((9.0, 3.6))
     losses, scores = figure.subplots(1, 2)
-    for number, (name, history) in enumerate(histories.items()):
-        color = f"C{number % 10}"
+    for index, (name, history) in enumerate(histories.items()):
+        color = f"C{index % 10}"
         _line(losses, history, "train_loss", color=color, linestyle="--", linewidth=0.9, alpha=0.7)
         _line(losses, history, "val_loss", color=color, linewidth=1.3)
         _line(scores, history, metric, color=color, linewidth=1.3, label=literal(name))
@@ -36,12 +36,12 @@ def draw_curves(histories: Mapping[str, History], metric: str, path: Path) -> No
 
 
 def _line(axes: Any, history: History, column: str, **style: Any) -> None:
-    nothing = float("nan")
-    axes.plot([row["epoch"] for row in history], [row.get(column, nothing) for row in history], **style)
+    values = [row.get(column, float("nan")) for row in history]
+    axes.plot([row["epoch"] for row in history], values, **style)
 
 
 def literal(text: str) -> str:
-    r"""Text that matplotlib draws as it is: two dollars would make it a formula.
+    r"""Text with dollars escaped, which matplotlib would read as a formula.
 
     >>> literal("price_$_per_$")
     'price_\\$_per_\\$'
@@ -50,7 +50,7 @@ def literal(text: str) -> str:
 
 
 def new_figure(size: tuple[float, float]) -> "Figure":
-    """A figure that needs neither a screen nor global state."""
+    """A figure without a display and without pyplot's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -60,7 +60,7 @@ def new_figure(size: tuple[float, float]) -> "Figure":
 
 
 def save_png(figure: "Figure", path: Path) -> None:
-    """Write a figure in full or not at all."""
+    """Write a figure atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

@@ -1,4 +1,4 @@
-"""Places for the nodes of a graph that brings none."""
+"""Layout of graphs without node positions."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 from dgn.spectral import directions
 
-MOST_SPRINGS = 150  # nodes; above, springs take too long and the two lowest directions are the axes
-SPACE = 1.6  # between components, in edges
+MOST_SPRINGS = 150  # nodes; above, the spring layout is too slow, and the first two directions are the axes
+SPACE = 1.6  # between components, in edge lengths
 
 
 def lay_out(edge_index: Tensor, num_nodes: int) -> NDArray[np.float64]:
-    """Draw each component by springs as long as its shortest paths (Kamada and Kawai), or by its first two directions.
+    """Positions of the nodes: Kamada-Kawai for each component, or its first two directions if it is large.
 
-    Components stand side by side. The median edge has length 1. The same graph is always drawn the same.
+    Components are side by side. The median edge has length 1. The layout is deterministic.
 
     Shapes:
         ``edge_index`` [2, E]; returns [N, 2].
@@ -32,10 +32,10 @@ def lay_out(edge_index: Tensor, num_nodes: int) -> NDArray[np.float64]:
     graph.add_edges_from((j, i) for j, i in edge_index.T.tolist() if j != i)
     position, right = np.zeros((num_nodes, 2)), 0.0
     for nodes in map(sorted, nx.connected_components(graph)):
-        place = _component(graph.subgraph(nodes), nodes)
-        place -= [place[:, 0].min(), (place[:, 1].min() + place[:, 1].max()) / 2]
-        position[nodes] = place + np.array([right, 0.0])
-        right += float(place[:, 0].max()) + SPACE
+        local_position = _component(graph.subgraph(nodes), nodes)
+        local_position -= [local_position[:, 0].min(), (local_position[:, 1].min() + local_position[:, 1].max()) / 2]
+        position[nodes] = local_position + np.array([right, 0.0])
+        right += float(local_position[:, 0].max()) + SPACE
     return position
 
 
@@ -44,13 +44,13 @@ def _component(graph: Any, nodes: list[int]) -> NDArray[np.float64]:
 
     if len(nodes) == 1:
         return np.zeros((1, 2))
-    number = {node: place for place, node in enumerate(nodes)}
-    ends = np.array([(number[j], number[i]) for j, i in graph.edges])
+    index = {node: local for local, node in enumerate(nodes)}
+    ends = np.array([(index[j], index[i]) for j, i in graph.edges])
     if len(nodes) <= MOST_SPRINGS:
-        found = nx.kamada_kawai_layout(graph)
-        place = np.array([found[node] for node in nodes])
+        by_node = nx.kamada_kawai_layout(graph)
+        local_position = np.array([by_node[node] for node in nodes])
     else:
-        place = directions(torch.from_numpy(ends.T.copy()), len(nodes), k=2).potential.numpy().copy()
-    length = float(np.median(np.linalg.norm(place[ends[:, 0]] - place[ends[:, 1]], axis=1)))
-    scaled: NDArray[np.float64] = place / (length or 1.0)
+        local_position = directions(torch.from_numpy(ends.T.copy()), len(nodes), k=2).potential.numpy().copy()
+    length = float(np.median(np.linalg.norm(local_position[ends[:, 0]] - local_position[ends[:, 1]], axis=1)))
+    scaled: NDArray[np.float64] = local_position / (length or 1.0)
     return scaled

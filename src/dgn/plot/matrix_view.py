@@ -9,17 +9,17 @@ from torch import Tensor
 from dgn.plot.curves import literal
 from dgn.plot.graph_view import INK, SIGNED, ink_on
 
-MOST_NAMES = 36  # nodes; above, there is no room for names
+MOST_NAMES = 36  # nodes; above, tick labels do not fit
 WIDTH = 185.0  # of a matrix on the paper, in points
-WIDEST, SMALLEST = 2.8, 4.7  # a number such as -.75 with a margin, in sizes of its type; smaller type is not read
-BOUND = 1.2  # a little more than the largest weight, so that its colour still bears a number
+WIDEST, SMALLEST = 2.8, 4.7  # width of a number such as -.75 in font sizes; smallest legible font
+BOUND = 1.2  # a little above the largest weight, so that a number is legible on its colour
 
 
 def draw_matrix(axes: Any, matrix: Tensor, labels: Sequence[str], title: str) -> Any:
     """Draw ``matrix`` [N, N]: row i holds the weights with which node i reads the nodes j; returns the image.
 
-    Numbers fit into their cells: their type is smaller in larger matrices, and none are written where it would be too
-    small to read.
+    Numbers fit into their cells: their font is smaller in larger matrices, and they are omitted if it would be
+    illegible.
     """
     image = axes.imshow(matrix.numpy(), cmap=SIGNED, vmin=-BOUND, vmax=BOUND, interpolation="nearest")
     n = len(matrix)
@@ -42,7 +42,7 @@ def draw_matrix(axes: Any, matrix: Tensor, labels: Sequence[str], title: str) ->
 
 
 def short(weight: float) -> str:
-    """A weight in [-1, 1] with two decimals and nothing before the point.
+    """A weight in [-1, 1] with two decimals, without a leading zero.
 
     >>> short(0.25), short(-0.75), short(-1.0)
     ('.25', '−.75', '−1')

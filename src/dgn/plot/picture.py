@@ -1,4 +1,4 @@
-"""One picture of a graph: directions, their operators, the spectrum."""
+"""The figure of a graph: directions, their operators, the spectrum."""
 
 import secrets
 from pathlib import Path
@@ -19,8 +19,8 @@ from dgn.spectral.laplacians import Normalization
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = (".svg", ".png")
-MOST_NODES = 1000  # above, a picture of every node shows nothing
+SUFFIXES = (".svg", ".png")
+MOST_NODES = 1000  # above, nodes are too small to see
 ROOM = (3.4, 2.9)  # inches for the graph in its row
 MOST_VALUES = 64  # eigenvalues in the spectrum
 NOTHING = "so there is no field, no matrix and no spectrum"
@@ -33,89 +33,89 @@ STYLE: dict[Any, Any] = {
 
 
 def draw_picture(scene: Scene, path: Path, k: int = 2, normalization: Normalization = None) -> None:
-    """Draw the first k directions with B_av and B_dx, a row each, and the spectrum below, as SVG or PNG.
+    """Draw the first k directions with B_av and B_dx, one row each, and the spectrum below, as SVG or PNG.
 
-    A line above says why where the graph has fewer than k; without any, the graph is drawn alone.
+    A subtitle explains why a graph has fewer than k; without any, only the graph is drawn.
 
-    The kind of file follows from the suffix of ``path``. The same input gives the same bytes.
+    The format follows from the suffix of ``path``. The same input gives the same bytes.
     """
     import matplotlib as mpl
 
     check_picture(path)
     if scene.num_nodes > MOST_NODES:
         raise ValueError(
-            f"{scene.name}: expected at most {MOST_NODES} nodes in a picture, got {scene.num_nodes}; draw a part of it"
+            f"{scene.name}: expected at most {MOST_NODES} nodes in a picture, got {scene.num_nodes}; draw a subgraph"
         )
     with mpl.rc_context(STYLE):
         save_figure(_compose(scene, k, normalization), path, scene.name)
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a name that says neither SVG nor PNG."""
-    if path.suffix not in KINDS:
+    """Refuse another suffix than .svg and .png."""
+    if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: expected a picture called .svg or .png, got {path.suffix or 'no suffix'}; rename it")
 
 
-def direction_note(found: Directions, k: int) -> str:
-    """What there is to know of direction k (counted from 1): its eigenvalue, and whether it could be another one.
+def direction_note(vectors: Directions, k: int) -> str:
+    """The eigenvalue of direction k (from 1), and whether the vector is unique.
 
     >>> import torch
     >>> from dgn.spectral import directions
     >>> direction_note(directions(torch.tensor([[0, 1, 2], [1, 2, 0]]), k=2), 1)
     '3.000, repeated: one basis of many'
     """
-    values, known = found.eigenvalues[:, k - 1], found.eigenvalues[:, k - 1].isfinite()
-    told = [f"{value:.3f}" for value in values[known].tolist()[:3]] or ["none: the graph has no edge"]
-    told += ["..."] if int(known.sum()) > 3 else []
-    if bool(found.repeated()[known, k - 1].any()):
-        return f"{' | '.join(told)}, repeated: one basis of many"
-    undecided = bool((~found.sign_is_canonical[known, k - 1]).any())
-    return f"{' | '.join(told)}{', sign arbitrary' if undecided else ''}"
+    values, exists = vectors.eigenvalues[:, k - 1], vectors.eigenvalues[:, k - 1].isfinite()
+    texts = [f"{value:.3f}" for value in values[exists].tolist()[:3]] or ["none: the graph has no edge"]
+    texts += ["..."] if int(exists.sum()) > 3 else []
+    if bool(vectors.repeated()[exists, k - 1].any()):
+        return f"{' | '.join(texts)}, repeated: one basis of many"
+    is_arbitrary = bool((~vectors.sign_is_canonical[exists, k - 1]).any())
+    return f"{' | '.join(texts)}{', sign arbitrary' if is_arbitrary else ''}"
 
 
-def missing_note(scene: Scene, found: int, k: int) -> str:
-    """Why there are not k directions but only those ``found``.
+def missing_note(scene: Scene, count: int, k: int) -> str:
+    """Why a graph has only ``count`` of k directions.
 
     >>> import torch
     >>> missing_note(Scene("one", torch.empty(2, 0, dtype=torch.long), torch.zeros(1, 2).numpy(), ("a",)), 0, 2)
-    '0 of 2 directions: n joined nodes have n − 1, and here none are joined'
+    '0 of 2 directions: n connected nodes have n − 1, and here none are connected'
     """
-    joined = f"at most {found + 1}" if found else "none"
-    rule = f"n joined {scene.node_word}s have n \N{MINUS SIGN} 1"
-    return f"{found} of {k} directions: {rule}, and here {joined} are joined"
+    largest = f"at most {count + 1}" if count else "none"
+    rule = f"n connected {scene.node_word}s have n \N{MINUS SIGN} 1"
+    return f"{count} of {k} directions: {rule}, and here {largest} are connected"
 
 
 def _compose(scene: Scene, k: int, normalization: Normalization) -> "Figure":
-    every = scene.directions(max(k, min(scene.num_nodes, MOST_VALUES)), normalization)
-    rows = min(k, int(every.eigenvalues.isfinite().any(dim=0).sum()))
+    vectors = scene.directions(max(k, min(scene.num_nodes, MOST_VALUES)), normalization)
+    rows = min(k, int(vectors.eigenvalues.isfinite().any(dim=0).sum()))
     figure = new_figure((12.0, 3.6 * rows + 2.6))
     title = literal(scene.name if len(scene.name) <= 100 else f"{scene.name[:97]}...")
     figure.suptitle(title if rows == k else f"{title}\n{missing_note(scene, rows, k)}", fontsize=11)
     if rows == 0:
-        draw_graph(figure.subplots(), scene, every.potential[:, 0], NOTHING, ROOM)
+        draw_graph(figure.subplots(), scene, vectors.potential[:, 0], NOTHING, ROOM)
         return figure
     grid = figure.add_gridspec(rows + 1, 3, height_ratios=[*[3.6] * rows, 2.0], width_ratios=[1.3, 1, 1])
     for k in range(1, rows + 1):
         axes = [figure.add_subplot(grid[k - 1, column]) for column in range(3)]
-        _draw_direction(axes, scene, every.potential[:, k - 1], k, direction_note(every, k))
-    draw_spectrum(figure.add_subplot(grid[rows, :]), every, scene.labels, rows, SYMBOLS[normalization])
+        _draw_direction(axes, scene, vectors.potential[:, k - 1], k, direction_note(vectors, k))
+    draw_spectrum(figure.add_subplot(grid[rows, :]), vectors, scene.labels, rows, SYMBOLS[normalization])
     return figure
 
 
 def _draw_direction(axes: Any, scene: Scene, potential: Tensor, k: int, note: str) -> None:
     field = gradient(potential, scene.edge_index)
-    place = scene.edge_index, scene.num_nodes
-    told = note.replace(", repeated", "\nrepeated")  # the values of several components leave no room beside them
-    title = rf"$\varphi_{{{k}}}$ and its field, $\lambda_{{{k}}}$ = {told}"
+    graph = scene.edge_index, scene.num_nodes
+    wrapped = note.replace(", repeated", "\nrepeated")  # the values of several components fill the line
+    title = rf"$\varphi_{{{k}}}$ and its field, $\lambda_{{{k}}}$ = {wrapped}"
     drawn = draw_graph(axes[0], scene, potential, title, ROOM)
     axes[0].figure.colorbar(drawn, ax=axes[0], shrink=0.7, pad=0.02, aspect=25).outline.set_visible(False)
-    draw_matrix(axes[1], smoothing(field, *place).dense(), scene.labels, rf"$B_{{av}}(\nabla\varphi_{{{k}}})$")
-    image = draw_matrix(axes[2], derivative(field, *place).dense(), scene.labels, rf"$B_{{dx}}(\nabla\varphi_{{{k}}})$")
+    draw_matrix(axes[1], smoothing(field, *graph).dense(), scene.labels, rf"$B_{{av}}(\nabla\varphi_{{{k}}})$")
+    image = draw_matrix(axes[2], derivative(field, *graph).dense(), scene.labels, rf"$B_{{dx}}(\nabla\varphi_{{{k}}})$")
     axes[2].figure.colorbar(image, ax=axes[2], shrink=0.7, pad=0.02, aspect=25).outline.set_visible(False)
 
 
 def settle(figure: "Figure") -> None:
-    """Lay a figure out once, and round where its parts are: the last bits differ each time, and SVG hashes them."""
+    """Lay out a figure once and round the positions of its axes: their last bits vary, and SVG hashes them."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:
@@ -124,13 +124,13 @@ def settle(figure: "Figure") -> None:
 
 
 def save_figure(figure: "Figure", path: Path, title: str) -> None:
-    """Write a figure as its suffix says, in full or not at all."""
+    """Write a figure atomically, in the format of its suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = {"Date": None, "Title": title} if path.suffix == ".svg" else {"Software": None, "Title": None}
+    metadata = {"Date": None, "Title": title} if path.suffix == ".svg" else {"Software": None, "Title": None}
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     settle(figure)
     try:
-        figure.savefig(unfinished, format=path.suffix[1:], dpi=110, facecolor="white", metadata=about)
+        figure.savefig(unfinished, format=path.suffix[1:], dpi=110, facecolor="white", metadata=metadata)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

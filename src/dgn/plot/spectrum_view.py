@@ -1,4 +1,4 @@
-"""The eigenvalues of a graph, with those that are repeated."""
+"""The spectrum of a graph, with repeated eigenvalues marked."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,24 +9,24 @@ from dgn.plot.graph_view import INK
 from dgn.spectral import Directions
 from dgn.spectral.degeneracy import eigenspaces
 
-COLORS = ("#5e4fa2", "#d95f02", "#1b9e77", "#d01c8b", "#0571b0")  # of the first components; all others are grey
+COLORS = ("#5e4fa2", "#d95f02", "#1b9e77", "#d01c8b", "#0571b0")  # of the first components; the others are grey
 GREY = "#7f7f7f"
-SPREAD = 0.4  # of the components beside each other at one k
-MOST_COUNTS = 60  # eigenvalues; above, how often each is repeated is not written beside it
+SPREAD = 0.4  # of the components at one k
+MOST_COUNTS = 60  # eigenvalues; above, multiplicities are not written
 
 
-def draw_spectrum(axes: Any, found: Directions, labels: Sequence[str], shown: int, symbol: str = "L") -> None:
-    """Draw the eigenvalues of every component over their number; the directions 1 to ``shown`` are filled.
+def draw_spectrum(axes: Any, vectors: Directions, labels: Sequence[str], shown: int, symbol: str = "L") -> None:
+    """Draw the eigenvalues of every component over their index; the directions 1 to ``shown`` are filled.
 
-    Equal ones are joined by a bar and marked by diamonds, with their number: any basis of their space is as good.
-    Components differ in colour and lie beside each other; a legend names each by its first node in ``labels``.
+    Repeated ones are diamonds joined by a bar with their multiplicity: any basis of their eigenspace is valid.
+    Components differ in colour and are offset; a legend names each by its first node in ``labels``.
     """
-    drawn = found.eigenvalues[:, 0].isfinite().nonzero().ravel().tolist()
-    for place, component in enumerate(drawn):
-        color = COLORS[place] if place < len(COLORS) else GREY
-        _draw_component(axes, found, component, shown, color, SPREAD * ((place + 0.5) / len(drawn) - 0.5))
+    drawn = vectors.eigenvalues[:, 0].isfinite().nonzero().ravel().tolist()
+    for index, component in enumerate(drawn):
+        color = COLORS[index] if index < len(COLORS) else GREY
+        _draw_component(axes, vectors, component, shown, color, SPREAD * ((index + 0.5) / len(drawn) - 0.5))
     if len(drawn) > 1:
-        names = [component_name(found, component, labels) for component in drawn[: len(COLORS)]]
+        names = [component_name(vectors, component, labels) for component in drawn[: len(COLORS)]]
         names += ["the others"] if len(drawn) > len(COLORS) else []
         for name, color in zip(names, (*COLORS, GREY), strict=False):
             axes.scatter([], [], 26, color, label=literal(name))
@@ -35,21 +35,21 @@ def draw_spectrum(axes: Any, found: Directions, labels: Sequence[str], shown: in
     axes.set_xlabel("direction k" if len(drawn) == 1 else "direction k of each component")
     axes.set_ylabel(r"$\lambda_k$")
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    axes.set_xlim(0.6, int(found.eigenvalues.isfinite().sum(dim=1).max()) + 0.4)
-    # By hand: matplotlib gives equal values, as of a ring of three, no room above them.
-    axes.set_ylim(0, 1.18 * float(found.eigenvalues[found.eigenvalues.isfinite()].max()))
+    axes.set_xlim(0.6, int(vectors.eigenvalues.isfinite().sum(dim=1).max()) + 0.4)
+    # Explicit limits: matplotlib leaves no room above equal values, as of a ring of three.
+    axes.set_ylim(0, 1.18 * float(vectors.eigenvalues[vectors.eigenvalues.isfinite()].max()))
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(INK)
 
 
-def _draw_component(axes: Any, found: Directions, component: int, shown: int, color: str, shift: float) -> None:
-    values, repeated = found.eigenvalues[component].tolist(), found.repeated()[component].tolist()
-    exist = int(found.eigenvalues[component].isfinite().sum())
+def _draw_component(axes: Any, vectors: Directions, component: int, shown: int, color: str, shift: float) -> None:
+    values, repeated = vectors.eigenvalues[component].tolist(), vectors.repeated()[component].tolist()
+    exist = int(vectors.eigenvalues[component].isfinite().sum())
     for k in range(1, exist + 1):
         face, marker = color if k <= shown else "white", "D" if repeated[k - 1] else "o"
         axes.scatter(k + shift, values[k - 1], 26, face, marker=marker, edgecolors=color, linewidths=1.1, zorder=3)
-    for first, last, value in multiples(found, component):
+    for first, last, value in multiples(vectors, component):
         axes.plot([first + shift, last + shift], [value, value], color=color, linewidth=1.2, zorder=2)
         if exist <= MOST_COUNTS:
             times = f"\N{MULTIPLICATION SIGN}{last - first + 1}"
@@ -57,28 +57,28 @@ def _draw_component(axes: Any, found: Directions, component: int, shown: int, co
                           textcoords="offset points", ha="center", color=color)  # fmt: skip
 
 
-def component_name(found: Directions, component: int, labels: Sequence[str]) -> str:
-    """A component by its first node and the number of the others.
+def component_name(vectors: Directions, component: int, labels: Sequence[str]) -> str:
+    """The name of a component: its first node and the number of the others.
 
     >>> import torch
     >>> from dgn.spectral import directions
     >>> component_name(directions(torch.tensor([[0, 1, 3], [1, 2, 4]]), 5, k=1), 1, "abcde")
     'd and 1 more'
     """
-    nodes = (found.component == component).nonzero().ravel().tolist()
+    nodes = (vectors.component == component).nonzero().ravel().tolist()
     return f"{labels[nodes[0]]} and {len(nodes) - 1} more"
 
 
-def multiples(found: Directions, component: int) -> list[tuple[int, int, float]]:
-    """First and last direction, and the value, of every eigenvalue that occurs more than once.
+def multiples(vectors: Directions, component: int) -> list[tuple[int, int, float]]:
+    """First and last index, and the value, of every repeated eigenvalue.
 
     >>> import torch
     >>> from dgn.spectral import directions
     >>> multiples(directions(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), k=3), 0)
     [(1, 2, 2.0)]
     """
-    space = eigenspaces(found.gap)[component].tolist()
-    exist = int(found.eigenvalues[component].isfinite().sum())
+    space = eigenspaces(vectors.gap)[component].tolist()
+    exist = int(vectors.eigenvalues[component].isfinite().sum())
     runs = [[k + 1 for k in members] for _, members in groupby(range(exist), key=lambda k: space[k])]
-    value = found.eigenvalues[component].tolist()
+    value = vectors.eigenvalues[component].tolist()
     return [(run[0], run[-1], round(value[run[0] - 1], 12)) for run in runs if len(run) > 1]

@@ -1,0 +1,54 @@
+"""Training of the members of an ensemble. Apart from prediction, which does not load Lightning."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgn.data.benchmark import ATOMS, BONDS, Benchmark
+from dgn.data.packed import PackedGraphs
+from dgn.molecules.columns import Task
+from dgn.training.checkpoint import MODEL, load_checkpoint
+from dgn.training.experiment import Experiment
+from dgn.training.run import EpochReport, RunResult
+from dgn.training.trainer import train
+
+
+class TrainedEnsemble(NamedTuple):
+    """The weights of each member, the mean log degree of the scalers, and the results of training."""
+
+    weights: list[dict[str, Tensor]]
+    delta: float
+    results: list[RunResult]
+
+
+def train_ensemble(
+    experiment: Experiment,
+    benchmark: Benchmark,
+    folder: Path,
+    device: str = "auto",
+    on_epoch: Callable[[EpochReport], None] | None = None,
+    on_resume: Callable[[str], None] | None = None,
+) -> TrainedEnsemble:
+    """Train one member per seed of the experiment; those that are finished in the folder are read."""
+    seeds = experiment.training.seeds
+    results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
+    checkpoints = [load_checkpoint(folder / f"seed-{seed}" / MODEL) for seed in seeds]
+    return TrainedEnsemble([tensors for tensors, _ in checkpoints], float(checkpoints[0][1]["delta"]), results)
+
+
+def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task) -> Benchmark:
+    """The training split (0) and the validation split (1) as a benchmark for the training loop.
+
+    ``values`` [R, T] are standardized numbers, or labels 0 and 1; NaN where missing. The loop needs a test split too:
+    it is a copy of the validation split, so that the molecules held out are never seen.
+    """
+    training, validation = ((split == index).nonzero()[:, 0] for index in (0, 1))
+    rows = torch.cat([training, validation, validation])
+    sizes = torch.tensor([len(training), len(validation), len(validation)])
+    splits = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
+    labelled = graphs.select(rows).with_values(graphs={"y": values[rows].float(), "split": splits})
+    objective, metric = ("regression", "mae") if task == "regression" else ("multi-label", "roc-auc")
+    return Benchmark("table", labelled, objective, metric, values.size(1), ATOMS, BONDS)
