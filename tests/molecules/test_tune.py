@@ -63,7 +63,7 @@ def test_a_stopped_search_goes_on_and_takes_the_best(
     assert scores == sorted(scores)
     assert fitted.model.experiment.network.hidden == rows[0]["network.hidden"]
     # Networks of the best settings are not trained again.
-    assert told[-2:] == [f"seed {seed}: was trained before (1 epoch)" for seed in (0, 1)]
+    assert told[-2:] == [f"seed {seed}: already trained (1 epoch)" for seed in (0, 1)]
     assert told[-3].startswith("chosen by the validation molecules: hidden ")
     assert not any("going on" in line for line in told)
     write_folder(fitted, tmp_path / "model", "table", ())

@@ -31,7 +31,9 @@ def random_course(seed, length=300):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("patience", "factor"), [(0, 0.5), (3, 0.5), (10, 0.1)])
 def test_plateau_as_in_pytorch(seed, patience, factor):
-    settings = TrainingSettings(patience=patience, lr_decay_factor=factor, learning_rate=1.0, min_learning_rate=0.0, epochs=1000)
+    settings = TrainingSettings(
+        patience=patience, lr_decay_factor=factor, learning_rate=1.0, min_learning_rate=0.0, epochs=1000
+    )
     adam = torch.optim.Adam([torch.zeros(1)], 1.0)
     theirs = ReduceLROnPlateau(adam, factor=factor, patience=patience, threshold=1e-4, eps=0.0)
     expected, watched = [], random_course(seed)

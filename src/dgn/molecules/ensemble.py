@@ -16,9 +16,9 @@ from dgn.data.prefetch import prefetch
 from dgn.molecules.featurize import featurize, featurize_chunks
 from dgn.molecules.structure import trained_structure
 from dgn.nn import DGN
-from dgn.training.build import Inputs, build_branch
-from dgn.training.ensemble_inference import ask
+from dgn.training.build import Inputs, build_member
 from dgn.training.experiment import Experiment
+from dgn.training.inference import predict_ensemble
 
 Weights = Mapping[str, Tensor]
 
@@ -36,14 +36,16 @@ class Ensemble:
         self.delta, self.targets = delta, targets
         self.structure = trained_structure(experiment.data, weights[0]) if weights else None
         inputs = Inputs(ATOMS, BONDS, targets, self.structure)
-        self.networks = [build_branch(experiment.network, inputs, delta) for _ in weights]
+        self.networks = [build_member(experiment.network, inputs, delta) for _ in weights]
         for network, values in zip(self.networks, weights, strict=True):
             _load(network, values)
             network.to(self.device).eval()
 
     def __call__(self, graphs: PackedGraphs) -> Tensor:
         """What each member says of each molecule: [M, G, T] on the CPU."""
-        return ask(self.networks, self.experiment.network, self.targets, self.complete(graphs), self.device)
+        return predict_ensemble(
+            self.networks, self.experiment.network, self.targets, self.complete(graphs), self.device
+        )
 
     def complete(self, graphs: PackedGraphs) -> PackedGraphs:
         """Molecules with the directions and structural numbers that the networks read."""
