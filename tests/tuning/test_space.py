@@ -108,7 +108,7 @@ def test_unknown_spaces_and_broken_files_are_refused_by_name(tmp_path: Path) -> 
     (tmp_path / "space.yaml").write_text("settings: [")
     with pytest.raises(ValueError, match=r"space.yaml: "):
         load_space(tmp_path / "space.yaml")
-    with pytest.raises(FileNotFoundError, match=r"none\.yaml: expected a YAML file with a space, found none; check"):
+    with pytest.raises(FileNotFoundError, match=r"none\.yaml: expected a YAML file with a space, got none; check"):
         load_space(tmp_path / "none.yaml")
 
 
