@@ -1,7 +1,7 @@
-"""Ship what a search found, with its ablations: ``python benchmarks/ablations.py best.yaml zinc/plus NOTE``.
+"""Ship the result of a search with its ablations: ``python benchmarks/ablations.py best.yaml zinc/plus NOTE``.
 
-Writes the file of the experiment and one for each part that it can do without, at as many parameters, and prints sizes.
-NOTE becomes the comment at the top. Ablations of parts that the experiment no longer has are removed.
+Writes the experiment and its ablations, at the same number of parameters, and prints their sizes. NOTE becomes the
+comment at the top. Ablations of components that the experiment no longer has are removed.
 """
 
 import shutil
@@ -19,12 +19,12 @@ EXPERIMENTS = Path(dgn.__file__).parent / "experiments"
 
 
 def main(source: str, name: str, note: str) -> None:
-    found = load_experiment(source)
-    base = replace(found, name=name, published=None, data=replace(found.data, path=None))
+    best = load_experiment(source)
+    base = replace(best, name=name, published=None, data=replace(best.data, path=None))
     texts = {base: note}
     texts |= {
-        each: f"{name}: {missing.replace('-', ' ')}, at as many parameters."
-        for missing, each in ablations(base).items()
+        variant: f"{name}: {missing.replace('-', ' ')}, at as many parameters."
+        for missing, variant in ablations(base).items()
     }
     shutil.rmtree(EXPERIMENTS / f"{name}-ablation", ignore_errors=True)
     for experiment, comment in texts.items():

@@ -1,4 +1,4 @@
-"""What one long call costs: seconds, CPU seconds of all threads, memory; in a process of its own where that matters."""
+"""The cost of one long call: seconds, CPU seconds of all threads, memory; optionally in a separate process."""
 
 import time
 from collections.abc import Callable
@@ -7,20 +7,20 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LIMIT = 900  # seconds that a call apart may take
+LIMIT = 900  # seconds that a call in a separate process may take
 
 
 class Cost(NamedTuple):
     seconds: float
     processor: float  # seconds of all threads together
-    megabytes: float  # peak beyond what was there before
+    megabytes: float  # peak beyond the memory in use before
     result: Any
 
 
 def measured(function: Callable[[], Any]) -> Cost:
-    """Call a function and look what it took (Linux)."""
+    """The cost of calling a function (Linux)."""
     before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     start, processor = time.perf_counter(), time.process_time()
     result = function()
     return Cost(time.perf_counter() - start, time.process_time() - processor, _memory("VmHWM") - before, result)
@@ -32,7 +32,7 @@ def _memory(field: str) -> float:
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call in a process of its own, whose memory is only what it needs; None if it takes too long."""
+    """The result of a call in a separate process, whose memory is only its own; None if it takes too long."""
     with get_context("spawn").Pool(1) as pool:
         try:
             return pool.apply_async(function, arguments).get(LIMIT)

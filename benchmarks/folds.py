@@ -1,12 +1,12 @@
-"""Settings of dgn fit, compared on other splits of a table's training and validation molecules.
+"""Comparison of settings of dgn fit on folds of a table's training and validation molecules.
 
     python benchmarks/molecules.py TABLE --out FOLDER --prepare
     python benchmarks/folds.py benchmarks/choices/muv.yaml FOLDER [--folds 0,1,2] [--members 3] [--device auto]
 
-The test molecules of FOLDER are not looked at. Of the others, scaffolds drawn at random validate, until they are a
-fifth of the molecules; scaffolds of more than 2 % always teach. The file names changes to the usual settings: those
-that candidates share, and their own. For each candidate, scores of the last epoch of every split and their mean are
-printed, all for one network, as a mean over ``--members``.
+The test molecules of FOLDER are not used. Of the others, random scaffolds are validation molecules, up to a fifth of
+them; scaffolds of more than 2 % are always training molecules. The file lists overrides of the default settings:
+shared ones, and those of each candidate. For each candidate, the scores of the last epoch for each fold and their mean
+are printed, for single networks, averaged over ``--members``.
 """
 
 import argparse
@@ -39,16 +39,16 @@ SHARE, LARGEST = 0.2, 0.02  # of the molecules: those that validate, and scaffol
 SCORES = ("roc-auc", "average-precision")
 
 
-def read_known(folder: Path) -> TableData:
+def read_without_test(folder: Path) -> TableData:
     """The prepared table without its test molecules."""
     data = read_prepared(folder / PREPARED, TASK)
     assert data.molecules.split is not None
-    known = [number for number, part in enumerate(data.molecules.split) if part != "test"]
-    return replace(data, molecules=replace(take(data.molecules, torch.tensor(known)), split=None))
+    rows = [number for number, part in enumerate(data.molecules.split) if part != "test"]
+    return replace(data, molecules=replace(take(data.molecules, torch.tensor(rows)), split=None))
 
 
 def draw_parts(molecules: Molecules, folds: list[int]) -> Iterator[torch.Tensor]:
-    """For each fold, 0 for molecules that teach and 1 for those that validate."""
+    """For each fold, 0 for training and 1 for validation molecules."""
     groups = list(group(map(scaffold, molecules.smiles)).values())
     for fold in folds:
         part = torch.zeros(len(molecules.smiles), dtype=torch.uint8)
@@ -63,10 +63,10 @@ def draw_parts(molecules: Molecules, folds: list[int]) -> Iterator[torch.Tensor]
 
 
 def make_candidates(choices: dict[str, Any], molecules: int, seeds: tuple[int, ...]) -> dict[str, Experiment]:
-    usual = default_experiment(molecules, seeds, "table", TASK).to_dict()
+    default = default_experiment(molecules, seeds, "table", TASK).to_dict()
     shared = choices["shared"]
-    made = {name: read_experiment(usual, [*shared, *own]) for name, own in choices["candidates"].items()}
-    return {"usual": read_experiment(usual), **made}
+    candidates = {name: read_experiment(default, [*shared, *own]) for name, own in choices["candidates"].items()}
+    return {"default": read_experiment(default), **candidates}
 
 
 def last_scores(
@@ -80,7 +80,7 @@ def last_scores(
         last[report.seed] = report.metrics
 
     benchmark = make_benchmark(graphs, values, part, TASK)
-    benchmark = with_encodings(benchmark, inputs.random_walk, inputs.rings)
+    benchmark = with_encodings(benchmark, inputs.rwse_steps, inputs.ring_sizes)
     with tempfile.TemporaryDirectory() as folder:
         train(experiment, benchmark, experiment.training.seeds, Path(folder), device, on_epoch)
     return [fmean(metrics[score] for metrics in last.values()) for score in SCORES]
@@ -93,18 +93,18 @@ def main() -> None:
     parser.add_argument("--folds", default="0,1,2")
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--device", default="auto")
-    asked = parser.parse_args()
-    data, folds = read_known(asked.folder), list(map(int, asked.folds.split(",")))
+    arguments = parser.parse_args()
+    data, folds = read_without_test(arguments.folder), list(map(int, arguments.folds.split(",")))
     parts = list(draw_parts(data.molecules, folds))
     candidates = make_candidates(
-        yaml.safe_load(asked.choices.read_text()), int((parts[0] == 0).sum()), tuple(range(asked.members))
+        yaml.safe_load(arguments.choices.read_text()), int((parts[0] == 0).sum()), tuple(range(arguments.members))
     )
     graphs = add_directions(data.molecules.graphs, max(one.num_directions for one in candidates.values()))
-    print(f"{'candidate':<16} {', '.join(SCORES)} for folds {asked.folds}, and the mean")
+    print(f"{'candidate':<16} {', '.join(SCORES)} for folds {arguments.folds}, and the mean")
     for name, experiment in candidates.items():
-        found = [last_scores(experiment, graphs, data.molecules.values, part, asked.device) for part in parts]
-        found.append([fmean(values) for values in zip(*found, strict=True)])
-        print(f"{name:<16} {'  '.join(' '.join(f'{value:.3f}' for value in each) for each in found)}", flush=True)
+        scores = [last_scores(experiment, graphs, data.molecules.values, part, arguments.device) for part in parts]
+        scores.append([fmean(values) for values in zip(*scores, strict=True)])
+        print(f"{name:<16} {'  '.join(' '.join(f'{value:.3f}' for value in fold) for fold in scores)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""MolHIV with other training and validation molecules, to compare settings by more than 81 active ones.
+"""Folds of MolHIV's training and validation molecules, to compare settings by more than 81 active ones.
 
     python benchmarks/molhiv_folds.py FOLDER OUT [--folds 2]
 
 FOLDER has ``molhiv.npz`` and ``molhiv_smiles.csv.gz``. The official validation and test molecules are the only ones of
-their scaffold. So are many training molecules. These and the validation molecules are dealt out at random: in
-OUT/FOLD/molhiv.safetensors those of one fold validate, and all others teach. The test molecules stay what they are.
+their scaffold. So are many training molecules. These and the validation molecules are assigned to folds at random: in
+OUT/FOLD/molhiv.safetensors one fold is the validation split, and all others are training molecules.
 """
 
 import argparse
@@ -24,7 +24,7 @@ TRAIN, VALIDATION, TEST = 0, 1, 2
 
 
 def draw_parts(smiles: list[str], part: NDArray[np.uint8], folds: int) -> list[NDArray[np.uint8]]:
-    """For each fold the part of every molecule, 0 (training), 1 (validation) or 2 (test)."""
+    """For each fold the split of every molecule, 0 (training), 1 (validation) or 2 (test)."""
     groups = group(map(scaffold, smiles)).values()
     alone = [rows[0] for rows in groups if len(rows) == 1 and part[rows[0]] != TEST]
     shuffled = np.random.default_rng(0).permutation(alone)
@@ -40,15 +40,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--folds", type=int, default=2)
-    asked = parser.parse_args()
-    with gzip.open(asked.folder / "molhiv_smiles.csv.gz", "rt") as file:
+    arguments = parser.parse_args()
+    with gzip.open(arguments.folder / "molhiv_smiles.csv.gz", "rt") as file:
         smiles = [row["smiles"] for row in csv.DictReader(file)]
-    graphs = load_benchmark("molhiv", asked.folder).graphs
-    for fold, part in enumerate(draw_parts(smiles, graphs.graphs["split"].numpy(), asked.folds)):
-        (asked.out / str(fold)).mkdir(parents=True, exist_ok=True)
+    graphs = load_benchmark("molhiv", arguments.folder).graphs
+    for fold, part in enumerate(draw_parts(smiles, graphs.graphs["split"].numpy(), arguments.folds)):
+        (arguments.out / str(fold)).mkdir(parents=True, exist_ok=True)
         changed = graphs.with_values(graphs={"split": torch.from_numpy(part)})
         replace(changed, info={"note": f"not the official split: fold {fold}"}).save(
-            asked.out / str(fold) / "molhiv.safetensors"
+            arguments.out / str(fold) / "molhiv.safetensors"
         )
         active = int(graphs.graphs["y"][part == VALIDATION].sum())
         print(f"fold {fold}: {(part == VALIDATION).sum():,} validate, {active} of them active")

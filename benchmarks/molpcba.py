@@ -4,7 +4,7 @@
 
 The labels of MolPCBA are not needed to know how fast it trains. ``--sizes`` is a file with ``num_nodes``, ``num_bonds``
 and ``split`` of its 437,929 molecules; without it, sizes with the same mean are drawn. Molecules are chains with
-branches and rings, made with a fixed seed; features and labels are random, two fifths of the labels known. Prints
+branches and rings, made with a fixed seed; features and labels are random, two fifths of the labels present. Prints
 graphs per second, the most memory, and the time of an epoch of all 350,343 training graphs.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from step_profile import kernels
-from training import member, time_epochs
+from training import make_replica, time_epochs
 
 from dgn.data.benchmark import ATOMS, BONDS, TASKS, Benchmark
 from dgn.data.packed import PackedGraphs
@@ -36,8 +36,10 @@ Numbers = NDArray[np.int64]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=Path, help="file with num_nodes, num_bonds and split")
-    parser.add_argument("--graphs", type=int, default=TRAINING, help="training graphs, the first so many")
-    parser.add_argument("--epochs", type=int, default=3, help="epochs to time, after one to warm up; the median counts")
+    parser.add_argument("--graphs", type=int, default=TRAINING, help="number of training graphs")
+    parser.add_argument(
+        "--epochs", type=int, default=3, help="epochs to time, after one to warm up; the median is reported"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
     parser.add_argument("--experiment", default="molpcba/tuned")
     parser.add_argument("--profile", type=int, default=0, metavar="N", help="name the N kernels that take longest")
@@ -60,27 +62,27 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> None:
     solved = time.perf_counter()
     task = TASKS["molpcba"]
     benchmark = Benchmark("molpcba", graphs, task.objective, task.metric, task.num_targets, ATOMS, BONDS)
-    material = prepare(experiment, benchmark, device)
-    one = member(SEED, experiment, benchmark, material, device)
+    shared = prepare(experiment, benchmark, device)
+    replica = make_replica(SEED, experiment, benchmark, shared, device)
     ready = time.perf_counter()
     size = f"{graphs.num_nodes:,} nodes and {graphs.num_edges:,} edges in {len(graphs):,} graphs"
     print(
         f"{size}: made {made - began:.1f} s, directions {solved - made:.1f} s, ready {ready - solved:.1f} s", flush=True
     )
-    steps, milliseconds = time_epochs([one], material, arguments.epochs)
-    trained, seconds = len(material.training), milliseconds / 1e3
+    steps, milliseconds = time_epochs([replica], shared, arguments.epochs)
+    trained, seconds = len(shared.training), milliseconds / 1e3
     batch = experiment.training.batch_size
-    print(f"{experiment.name}, {count_parameters(one.network):,} parameters, {batch} graphs a step")
+    print(f"{experiment.name}, {count_parameters(replica.network):,} parameters, {batch} graphs a step")
     print(f"{milliseconds / steps:.2f} ms/step, {trained / seconds:,.0f} graphs/s")
     print(f"epoch of {trained:,} graphs: {seconds:.2f} s; of all {TRAINING:,}: {seconds * TRAINING / trained:.1f} s")
     if arguments.profile:
-        kernels(one.replay, arguments.profile)
+        kernels(replica.graphed_step, arguments.profile)
     if device.type == "cuda":
         print(f"most memory: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
 
 def read_sizes(file: Path | None, training: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Nodes, bonds and split of the first training graphs and as large a part of the others."""
+    """Nodes, bonds and split of the first training graphs and the same fraction of the others."""
     if file is None:
         random = np.random.default_rng(SEED)
         nodes = random.normal(MEAN, SPREAD, training * 5 // 4).round().clip(1).astype(np.int64)

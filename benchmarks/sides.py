@@ -1,7 +1,7 @@
-"""What it is worth to answer for both sides of a picture: ``python benchmarks/sides.py RUN [--data PATH]``.
+"""The gain of test-time augmentation by mirroring: ``python benchmarks/sides.py RUN [--data PATH]``.
 
-For each finished seed of a run with ``network.tta_mirror``, validation scores and losses of its answers for the graphs
-as they are and of the mean over graphs and mirror images, and how often the two sides of a graph get the same class.
+For each finished seed of a run with ``network.tta_mirror``: validation scores and losses without and with the mean over
+graphs and mirror images, and how often a graph and its mirror image get the same class.
 """
 
 import argparse
@@ -20,27 +20,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--data", type=Path)
-    asked = parser.parse_args()
-    rows, known = [], asked.data
-    for seed in sorted(finished_runs(asked.run)):
-        trained = load_trained(asked.run / f"seed-{seed}", known)
-        known, experiment = trained.benchmark, trained.experiment
-        objective = make_objective(known.objective, experiment.training.metric or known.metric)
-        if not experiment.network.both_sides:
-            sys.exit(f"{asked.run}: expected a run with network.tta_mirror, got one without; name another")
+    arguments = parser.parse_args()
+    rows, data = [], arguments.data
+    for seed in sorted(finished_runs(arguments.run)):
+        trained = load_trained(arguments.run / f"seed-{seed}", data)
+        data, experiment = trained.benchmark, trained.experiment
+        objective = make_objective(data.objective, experiment.training.metric or data.metric)
+        if not experiment.network.tta_mirror:
+            sys.exit(f"{arguments.run}: expected a run with network.tta_mirror, got one without; name another")
         plain = replace(experiment, network=replace(experiment.network, tta_mirror=False))
-        both, truth = predict_split(trained, "val")
+        both, target = predict_split(trained, "val")
         one, _ = predict_split(trained._replace(experiment=plain), "val")
         other = 2 * both - one
-        scores = [objective.metric(said, truth) for said in (one, both)]
-        losses = [float(torch.div(*objective.loss(said, truth, torch.ones(len(said))))) for said in (one, both)]
+        scores = [objective.metric(prediction, target) for prediction in (one, both)]
+        weight = torch.ones(len(target))
+        losses = [float(torch.div(*objective.loss(prediction, target, weight))) for prediction in (one, both)]
         agree = float((one.argmax(dim=1) == other.argmax(dim=1)).float().mean())
         rows.append([*scores, *losses, agree])
         print(f"seed {seed:<4}", " ".join(f"{value:8.4f}" for value in rows[-1]), flush=True)
     if not rows:
-        sys.exit(f"{asked.run}: expected a run with finished seeds, got none; name another")
+        sys.exit(f"{arguments.run}: expected a run with finished seeds, got none; name another")
     print(f"{'mean':<9}", " ".join(f"{value:8.4f}" for value in torch.tensor(rows).mean(dim=0).tolist()))
-    print(f"columns: {objective.metric_name} of one side, of both, loss of one side, of both, same class on both sides")
+    print(f"columns: {objective.metric_name} and loss, each without and with mirroring; same class of both images")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The kernels of a captured training step on a GPU, and how the time of a step grows with seeds side by side.
+"""Profile of a captured training step on a GPU, and the time of a step for several seeds at once.
 
     python benchmarks/step_profile.py zinc/complex-e/mean-dx1 --data FOLDER [--set network.hidden=45 ...] [--seeds 8]
 
-Prints how many kernels a step has, its span and the sum of their times by the profiler, where the time goes, and the
-time of a step of 1, 2, 4, ... members, replayed only.
+Prints the number of kernels of a step, its span, the sum and the largest of their times, and the replay time of a step
+of 1, 2, 4, ... replicas.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.load import load_graphs
 from dgn.training.replica import Replica
 from dgn.training.shared_data import prepare
-from dgn.training.trainer import own_stream, side_by_side
+from dgn.training.trainer import new_stream, train_replicas
 
 REPEATS = 3
 
@@ -31,73 +31,73 @@ def main() -> None:
     parser.add_argument("--data")
     parser.add_argument("--set", nargs="+", default=[])
     parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--top", type=int, default=15, help="kernels to name")
+    parser.add_argument("--top", type=int, default=15, help="number of kernels to list")
     arguments = parser.parse_args()
-    place = [] if arguments.data is None else [f"data.path={arguments.data}"]
-    experiment = load_experiment(arguments.experiment, [*arguments.set, *place])
+    path = [] if arguments.data is None else [f"data.path={arguments.data}"]
+    experiment = load_experiment(arguments.experiment, [*arguments.set, *path])
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {arguments.experiment} {arguments.set}")
     with matrix_precision(experiment.training.precision):
-        members = trained(experiment, arguments.seeds)
-    kernels(members[0].replay, arguments.top)
+        replicas = trained(experiment, arguments.seeds)
+    kernels(replicas[0].graphed_step, arguments.top)
     print("\n| seeds | ms for a step of each | times one |\n|---|---|---|")
     first = None
     for count in (1 << power for power in range(arguments.seeds.bit_length())):
-        took = replayed(members[:count])
-        first = took if first is None else first
-        print(f"| {count} | {1e3 * took:.3f} | {took / first:.2f} |")
+        seconds = replay_time(replicas[:count])
+        first = seconds if first is None else first
+        print(f"| {count} | {1e3 * seconds:.3f} | {seconds / first:.2f} |")
 
 
 def trained(experiment: Experiment, seeds: int) -> list[Replica]:
-    """Members that have trained for an epoch, so that their steps are captured."""
+    """Replicas after one epoch, so that their steps are captured."""
     fabric = make_fabric("cuda", experiment.training.precision)
     benchmark = load_graphs(experiment)
-    material = prepare(experiment, benchmark, fabric.device)
-    members = []
+    shared = prepare(experiment, benchmark, fabric.device)
+    replicas = []
     for seed in range(seeds):
         torch.manual_seed(seed)
-        network = build_network(experiment.network, benchmark, material.delta)
-        members.append(Replica(seed, network, experiment, material.objective, material.store, fabric))
-    side_by_side(members, [own_stream(fabric.device) for _ in members], material.training)
+        network = build_network(experiment.network, benchmark, shared.delta)
+        replicas.append(Replica(seed, network, experiment, shared.objective, shared.store, fabric))
+    train_replicas(replicas, [new_stream(fabric.device) for _ in replicas], shared.training)
     torch.cuda.synchronize()
-    return members
+    return replicas
 
 
-def kernels(replay: GraphedStep | None, top: int) -> None:
-    """What a step is made of."""
-    assert replay is not None
-    assert replay.graph is not None
-    replay.counter.zero_()
-    with profile(activities=[ProfilerActivity.CUDA]) as found:
+def kernels(step: GraphedStep | None, top: int) -> None:
+    """Print the kernels of a step."""
+    assert step is not None
+    assert step.graph is not None
+    step.counter.zero_()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         for _ in range(REPEATS):
-            replay.graph.replay()
+            step.graph.replay()
         torch.cuda.synchronize()
     cuda = torch.autograd.DeviceType.CUDA
-    events = sorted((e for e in found.events() if e.device_type == cuda), key=lambda event: event.time_range.start)
-    one = events[-(len(events) // REPEATS) :]
-    span, sums = one[-1].time_range.end - one[0].time_range.start, defaultdict(list)
-    for event in one:
+    events = sorted((e for e in profiler.events() if e.device_type == cuda), key=lambda event: event.time_range.start)
+    last = events[-(len(events) // REPEATS) :]
+    span, sums = last[-1].time_range.end - last[0].time_range.start, defaultdict(list)
+    for event in last:
         sums[event.name].append(event.time_range.end - event.time_range.start)
     busy = sum(map(sum, sums.values()))
-    print(f"{len(one)} kernels, {span:.0f} us from the first to the last, {busy:.0f} us of kernels\n")
+    print(f"{len(last)} kernels, {span:.0f} us from the first to the last, {busy:.0f} us of kernels\n")
     print("| us | times | kernel |\n|---|---|---|")
     for name, times in sorted(sums.items(), key=lambda item: -sum(item[1]))[:top]:
         print(f"| {sum(times):.1f} | {len(times)} | {name[:90]} |")
 
 
-def replayed(members: list[Replica]) -> float:
-    """Seconds of a step of each member, the best of a few rounds."""
-    streams, best = [torch.cuda.Stream() for _ in members], float("inf")
+def replay_time(replicas: list[Replica]) -> float:
+    """Seconds of one step of each replica, the best of a few rounds."""
+    streams, best = [torch.cuda.Stream() for _ in replicas], float("inf")
     for _ in range(REPEATS):
-        replays = [member.replay for member in members if member.replay is not None]
-        steps = min(len(replay.words) for replay in replays)
-        for replay in replays:
-            replay.counter.zero_()
+        graphed = [replica.graphed_step for replica in replicas if replica.graphed_step is not None]
+        steps = min(len(step.buffer) for step in graphed)
+        for step in graphed:
+            step.counter.zero_()
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(steps):
-            for replay, stream in zip(replays, streams, strict=True):
+            for step, stream in zip(graphed, streams, strict=True):
                 with torch.cuda.stream(stream):
-                    replay.graph.replay()
+                    step.graph.replay()
         torch.cuda.synchronize()
         best = min(best, (time.perf_counter() - start) / steps)
     return best

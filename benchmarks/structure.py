@@ -1,8 +1,6 @@
-"""Structural numbers of whole datasets: how long they take, and how many kinds of edges there are.
+"""Structural encodings of ZINC and MolHIV: the time of walks and rings, and the number of edge types.
 
 python benchmarks/structure.py DIR
-
-The kinds of edges of ZINC and MolHIV, and how long walks and rings take there.
 """
 
 import argparse
@@ -16,26 +14,26 @@ from dgn.encodings import EdgeTypes, return_probabilities, ring_counts
 SIZES = range(3, 9)
 
 
-def seconds(work, repeats=3):
-    """The least processor time of a few calls, the first of which may compile."""
-    best = []
+def seconds(function, repeats=3):
+    """The minimal processor time of a few calls, the first of which may compile."""
+    times = []
     for _ in range(repeats):
-        begin = time.process_time()
-        work()
-        best.append(time.process_time() - begin)
-    return min(best)
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", help="a folder with the files of ZINC and MolHIV")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    molecules(given.data)
+    molecules(arguments.data)
 
 
 def molecules(folder):
-    """The time of walks and rings, and the kinds of bonds."""
+    """Print the time of walks and rings, and the number of edge types."""
     for name in ("zinc", "molhiv"):
         benchmark = load_benchmark(name, folder)
         graphs, graph = benchmark.graphs, benchmark.graphs.graph
@@ -44,14 +42,14 @@ def molecules(folder):
         bonds = graphs.edges["edge_attr"].reshape(graph.num_edges, -1).long()
         attributes = torch.cat([bonds, ring_counts(graph, SIZES).edges.long()], dim=1)
         training = (graphs.graphs["split"] == 0)[graph.batch[graph.target]]
-        every, seen = (
-            EdgeTypes.find(part, benchmark.edge_categories, 10**6) for part in (attributes, attributes[training])
+        in_all, in_training = (
+            EdgeTypes.find(rows, benchmark.edge_categories, 10**6) for rows in (attributes, attributes[training])
         )
-        kept = EdgeTypes.find(attributes[training], benchmark.edge_categories)
-        changed = (kept.attributes[kept.number(attributes)] != attributes).any(dim=1)
+        edge_types = EdgeTypes.find(attributes[training], benchmark.edge_categories)
+        changed = (edge_types.attributes[edge_types.assign(attributes)] != attributes).any(dim=1)
         print(
-            f"{name}: {len(graphs)} graphs, walks {walks:.2f} s, rings {rings:.2f} s, {len(seen)} kinds in training, "
-            f"{len(every)} in all, {int(changed.sum())} of {len(changed)} edges taken for another kind"
+            f"{name}: {len(graphs)} graphs, walks {walks:.2f} s, rings {rings:.2f} s, {len(in_training)} edge types "
+            f"in training, {len(in_all)} in all, {int(changed.sum())} of {len(changed)} edges with another type"
         )
 
 

@@ -1,4 +1,4 @@
-"""How benchmarks measure: medians in turns, peak memory, captured steps, copy bandwidth."""
+"""Measurement: medians of alternating calls, peak memory, captured steps, copy bandwidth."""
 
 import statistics
 import time
@@ -8,19 +8,19 @@ import torch
 
 
 def measure(functions: Sequence[Callable[[], object]], device: str, repeats: int = 9) -> list[float]:
-    """Median milliseconds of each function, taken in turns, so that noise hits all alike."""
+    """Median milliseconds of each function, in alternating calls, so that noise affects all alike."""
     for function in functions:
         for _ in range(3):
             function()
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
-        for function, mine in zip(functions, times, strict=True):
-            mine.append(_on_gpu(function) if device == "cuda" else _on_cpu(function))
-    return [statistics.median(mine) for mine in times]
+        for function, samples in zip(functions, times, strict=True):
+            samples.append(_on_gpu(function) if device == "cuda" else _on_cpu(function))
+    return [statistics.median(samples) for samples in times]
 
 
 def _on_gpu(function: Callable[[], object], calls: int = 10) -> float:
-    """Of several calls in a row, so that launches overlap with work."""
+    """Milliseconds of a call, averaged over several in a row, so that launches overlap with work."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(calls):
@@ -37,7 +37,7 @@ def _on_cpu(function: Callable[[], object]) -> float:
 
 
 def peak_memory(function: Callable[[], object], device: str) -> float:
-    """Peak MiB that a call takes beyond what was there before; 0 on the CPU, where nobody counts."""
+    """Peak MiB that a call allocates; 0 on the CPU, where it is not measured."""
     if device != "cuda":
         return 0.0
     torch.cuda.synchronize()
@@ -49,12 +49,12 @@ def peak_memory(function: Callable[[], object], device: str) -> float:
 
 
 def share(memory: list[float]) -> float:
-    """Ours over theirs, NaN where nobody counts."""
+    """Our memory relative to the other's, NaN where it is not measured."""
     return memory[0] / memory[1] if memory[1] else float("nan")
 
 
 def captured(step: Callable[[], None]) -> Callable[[], None]:
-    """The same work as one replay of a CUDA graph, as a training loop with batches of static shape runs it."""
+    """The replay of a step as a CUDA graph, as in a training loop with static shapes."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

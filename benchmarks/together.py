@@ -1,9 +1,9 @@
-"""What the seeds of a run say together, on the validation graphs: whether branches would pay.
+"""Ensembles of the seeds of a run on the validation split: whether ``network.ensemble_size`` would pay.
 
     python benchmarks/together.py RUN [RUN ...]
 
-For each run folder the scores of its seeds, their mean, and the score of the mean of what the first 2, 3, ... of them
-say: means over the folders, such as folds of the same settings, as far as the one with the fewest seeds goes.
+For each run folder: the scores of its seeds, their mean, and the score of the mean prediction of the first 2, 3, ...
+seeds. These are averaged over the folders, such as folds of the same settings, up to the smallest number of seeds.
 """
 
 import sys
@@ -18,28 +18,28 @@ from dgn.training.run_folder import finished_runs
 
 
 def scores(folder: Path) -> list[float]:
-    """The mean score of single seeds, then that of the first 2, 3, ... together."""
-    said, known = [], None
+    """The mean score of single seeds, then those of ensembles of the first 2, 3, ... seeds."""
+    predictions, benchmark = [], None
     for seed in sorted(finished_runs(folder)):
-        trained = load_trained(folder / f"seed-{seed}", known)
-        known = trained.benchmark  # the same for all seeds
-        predicted = predict_split(trained, "val")
-        said.append(predicted.said)
-    if known is None:
+        trained = load_trained(folder / f"seed-{seed}", benchmark)
+        benchmark = trained.benchmark  # the same for all seeds
+        prediction, target = predict_split(trained, "val")
+        predictions.append(prediction)
+    if benchmark is None:
         sys.exit(f"{folder}: expected a run with finished seeds, got none; name another")
-    objective = make_objective(known.objective, trained.experiment.training.metric or known.metric)
-    every = torch.stack(said)
-    alone = [objective.metric(one, predicted.truth) for one in every]
+    objective = make_objective(benchmark.objective, trained.experiment.training.metric or benchmark.metric)
+    members = torch.stack(predictions)
+    alone = [objective.metric(member, target) for member in members]
     print(f"{folder}: {objective.metric_name} {', '.join(f'{score:.4f}' for score in alone)}", flush=True)
-    together = [objective.metric(every[:count].mean(dim=0), predicted.truth) for count in range(2, len(every) + 1)]
+    together = [objective.metric(members[:count].mean(dim=0), target) for count in range(2, len(members) + 1)]
     return [fmean(alone), *together]
 
 
 def main(folders: list[str]) -> None:
     if not folders:
         sys.exit(__doc__)
-    found = [scores(Path(folder)) for folder in folders]
-    for count, column in enumerate(zip(*found, strict=False), start=1):
+    rows = [scores(Path(folder)) for folder in folders]
+    for count, column in enumerate(zip(*rows, strict=False), start=1):
         name = "alone" if count == 1 else f"{count} together"
         print(f"{name:<12} {fmean(column):.4f}")
 

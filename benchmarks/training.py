@@ -1,11 +1,11 @@
-"""Training against a straightforward PyG implementation: the same model, the same batches, the same losses.
+"""Training speed compared with a straightforward PyG implementation of the same model on the same batches.
 
     python benchmarks/training.py --data FOLDER [--device cuda|cpu] [--only zinc] [--quick] [--to-score] [--out FOLDER]
 
 Ours is what ``dgn train`` runs: whole epochs after a warm-up epoch. PyG is ``pyg_baseline.py``: a DataLoader, a scatter
-per aggregator, run eagerly and through ``torch.compile(dynamic=True)``, also on batches that lie on the device already,
-where the loader costs nothing. On a CPU both also take turns, a few steps each, because such machines are shared.
-Losses are compared without dropout, whose random numbers differ.
+per aggregator, run eagerly and through ``torch.compile(dynamic=True)``, also on batches that are on the device already,
+without the loader. On a CPU both also alternate, a few steps each, because such machines are shared. Losses are
+compared without dropout, whose random numbers differ.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from training_losses import losses
-from training_ours import SEEDS, member, side_by_side, stream, time_epochs
+from training_losses import compare_losses
+from training_ours import SEEDS, make_replica, stream, time_epochs, time_seeds
 from training_pyg import time_pyg
 from training_score import score_time
 from training_turns import in_turns
@@ -43,15 +43,15 @@ def main() -> None:
     device = torch.device(arguments.device)
     where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{where}, torch {torch.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n", flush=True)
-    about = {"device": where, "torch": torch.__version__, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    metadata = {"device": where, "torch": torch.__version__, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     rows: list[dict[str, Any]] = []
     for name in arguments.only or (["zinc"] if device.type == "cpu" else RUNS):
-        found = score_time(name, arguments) if arguments.to_score else speed(name, arguments, device)
-        rows += found
+        measured = score_time(name, arguments) if arguments.to_score else speed(name, arguments, device)
+        rows += measured
         if arguments.out:
             arguments.out.mkdir(parents=True, exist_ok=True)
             with (arguments.out / "training.jsonl").open("a") as file:
-                file.writelines(json.dumps({**about, **row}) + "\n" for row in found)
+                file.writelines(json.dumps({**metadata, **row}) + "\n" for row in measured)
     for kind in dict.fromkeys(tuple(row) for row in rows):
         print("\n" + table([row for row in rows if tuple(row) == kind]), flush=True)
 
@@ -63,7 +63,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=tuple(RUNS), help="these benchmarks (on a CPU: zinc)")
     parser.add_argument("--steps", type=int, default=50, help="steps of PyG to time")
     parser.add_argument("--compare", type=int, default=COMPARED, help="first losses to compare")
-    parser.add_argument("--epochs", type=int, default=3, help="epochs of ours to time; the median counts")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs of ours to time; the median is reported")
     parser.add_argument("--turns", type=int, default=15, help="on a CPU: turns of 8 steps of ours and of PyG")
     parser.add_argument("--workers", type=int, help="processes of PyG's loader; default: 4 with a GPU, 0 without")
     parser.add_argument(
@@ -74,7 +74,7 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="fewer graphs, 20 steps, no torch.compile")
     parser.add_argument(
-        "--to-score", action="store_true", help="train to the end, and time the published score instead"
+        "--to-score", action="store_true", help="train to the end, and report the time to the published score instead"
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="of --to-score")
     parser.add_argument("--set", nargs="+", default=[], help="settings for --to-score, as training.epochs=5")
@@ -86,45 +86,47 @@ def read_arguments() -> argparse.Namespace:
 
 
 def speed(name: str, arguments: argparse.Namespace, device: torch.device) -> list[dict[str, Any]]:
-    """Milliseconds of ours and of PyG for one benchmark, and how far the losses are apart."""
-    began = time.perf_counter()
+    """Milliseconds per step of ours and of PyG for one benchmark, and the differences of their losses."""
+    start = time.perf_counter()
     note(name, "load")
     experiment = load_experiment(*RUNS[name])
     benchmark = load_benchmark(name, arguments.data)
     benchmark = fewer(benchmark, QUICK[name] if arguments.quick else len(benchmark.graphs))
     benchmark = with_directions(benchmark, experiment.num_directions)  # PyG reads them too
-    note(name, "prepare", began)
-    material = prepare(experiment, benchmark, device)
-    note(name, "ours", began)
+    note(name, "prepare", start)
+    shared = prepare(experiment, benchmark, device)
+    note(name, "ours", start)
     with stream(device):
         steps, ours = time_epochs(
-            [member(SEEDS[0], experiment, benchmark, material, device)], material, arguments.epochs
+            [make_replica(SEEDS[0], experiment, benchmark, shared, device)], shared, arguments.epochs
         )
-    note(name, "losses", began)
-    rows = [{"data": name, "losses": arguments.compare, **losses(experiment, benchmark, material, device, arguments)}]
-    note(name, "PyG", began)
-    times = {"data": name, "graphs": len(material.training), "batch": experiment.training.batch_size, "steps": steps,
+    note(name, "losses", start)
+    rows = [
+        {"data": name, "losses": arguments.compare, **compare_losses(experiment, benchmark, shared, device, arguments)}
+    ]
+    note(name, "PyG", start)
+    times = {"data": name, "graphs": len(shared.training), "batch": experiment.training.batch_size, "steps": steps,
              "ours ms/step": ours / steps, "ours s/epoch": ours / 1e3}  # fmt: skip
-    rows.append(times | time_pyg(experiment, benchmark, material, device, arguments, ours / steps, steps))
-    note(name, "done", began)
+    rows.append(times | time_pyg(experiment, benchmark, shared, device, arguments, ours / steps, steps))
+    note(name, "done", start)
     if device.type == "cpu":
-        rows.append({"data": name, **in_turns(experiment, benchmark, material, device, arguments.turns)})
-        note(name, "turns done", began)
+        rows.append({"data": name, **in_turns(experiment, benchmark, shared, device, arguments.turns)})
+        note(name, "turns done", start)
     if name == "zinc":
-        rows.append(side_by_side(experiment, benchmark, material, device, arguments.epochs))
-        note(name, "seeds done", began)
+        rows.append(time_seeds(experiment, benchmark, shared, device, arguments.epochs))
+        note(name, "seeds done", start)
     return rows
 
 
 def fewer(benchmark: Benchmark, training: int) -> Benchmark:
-    """The first training graphs, and a few of the other splits."""
+    """The benchmark with the first training graphs and a few of the other splits."""
     split = benchmark.graphs.graphs["split"]
-    parts = [(split == number).nonzero()[:, 0][: training if number == 0 else 1_000] for number in range(3)]
-    return replace(benchmark, graphs=benchmark.graphs.select(torch.cat(parts)))
+    chosen = [(split == number).nonzero()[:, 0][: training if number == 0 else 1_000] for number in range(3)]
+    return replace(benchmark, graphs=benchmark.graphs.select(torch.cat(chosen)))
 
 
-def note(name: str, what: str, began: float | None = None) -> None:
-    print(f"{name}: {what}" + ("" if began is None else f" ({time.perf_counter() - began:.0f} s)"), flush=True)
+def note(name: str, what: str, start: float | None = None) -> None:
+    print(f"{name}: {what}" + ("" if start is None else f" ({time.perf_counter() - start:.0f} s)"), flush=True)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

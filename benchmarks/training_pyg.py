@@ -24,11 +24,11 @@ WARM = 10  # steps before the clock of PyG starts
 SHARED_MEMORY = 2 << 30  # what worker processes need to hand over batches
 
 
-def order(material: SharedData, experiment: Experiment, steps: int) -> Tensor:
+def order(shared: SharedData, experiment: Experiment, steps: int) -> Tensor:
     """The graphs of the first steps of shuffled epochs, full batches only: [steps, B]."""
     draw, batch_size, found = torch.Generator().manual_seed(SEEDS[0]), experiment.training.batch_size, []
     while sum(map(len, found)) < steps:
-        mixed = material.training[torch.randperm(len(material.training), generator=draw)]
+        mixed = shared.training[torch.randperm(len(shared.training), generator=draw)]
         rows = cut(mixed, batch_size)
         found.append(rows[: max(1, len(mixed) // batch_size)])
     return torch.cat(found)[:steps]
@@ -78,19 +78,19 @@ def loader(experiment: Experiment, benchmark: Benchmark, numbers: Tensor, worker
 def time_pyg(
     experiment: Experiment,
     benchmark: Benchmark,
-    material: SharedData,
+    shared: SharedData,
     device: torch.device,
     arguments: argparse.Namespace,
     ours: float,
     steps: int,
 ) -> dict[str, Any]:
     """Milliseconds of a step of PyG, eager and compiled, with its loader and without, and how many of ours they are."""
-    numbers = order(material, experiment, WARM + arguments.steps)
+    numbers = order(shared, experiment, WARM + arguments.steps)
     batches = loader(experiment, benchmark, numbers, count_workers(arguments.workers, device), device)
     ready = [batch.to(device) for batch in loader(experiment, benchmark, numbers, 0, device)]
 
     def fresh() -> PyG:
-        return PyG(make_baseline(experiment, benchmark, material.delta), experiment, benchmark, device)
+        return PyG(make_baseline(experiment, benchmark, shared.delta), experiment, benchmark, device)
 
     eager = fresh()
     times = {"PyG": eager.time(batches), "PyG ready": eager.time(ready)}

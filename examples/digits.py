@@ -1,9 +1,9 @@
-"""What direction adds: handwritten digits as grid graphs, with and without a field.
+"""The gain from directions: handwritten digits as grid graphs, with and without a field.
 
     python examples/digits.py
 
-Each 8 x 8 image is a graph of 64 pixels, joined to the pixels beside, above and below. The only feature is the
-intensity; where a pixel lies is known only to the field, the difference of coordinates along each edge. Two networks
+Each 8 x 8 image is a graph of 64 pixels, connected to horizontal and vertical neighbours. The only node feature
+is the intensity; positions enter only through the field, the difference of coordinates along each edge. Two networks
 of the same size are trained: one averages the neighbours, one also differentiates along rows and columns.
 """
 
@@ -85,7 +85,7 @@ def main(epochs: int = 20, budget: int = 30_000, seed: int = 0) -> dict[str, flo
     """Train both networks on 80 % of the digits, print and return their accuracy on the rest."""
     graphs = load_graphs()
     held_out = len(graphs) // 5
-    found = {}
+    scores = {}
     print("| aggregators | parameters | held-out accuracy | seconds |\n|---|---:|---:|---:|")
     for aggregators in MODELS:
         torch.manual_seed(seed)
@@ -94,9 +94,9 @@ def main(epochs: int = 20, budget: int = 30_000, seed: int = 0) -> dict[str, flo
         train(network, graphs[held_out:], epochs, seed)
         seconds = time.perf_counter() - start
         name = ", ".join(aggregators)
-        found[name] = accuracy(network, graphs[:held_out])
-        print(f"| {name} | {count(network):,} | {found[name]:.1%} | {seconds:.0f} |")
-    return found
+        scores[name] = accuracy(network, graphs[:held_out])
+        print(f"| {name} | {count(network):,} | {scores[name]:.1%} | {seconds:.0f} |")
+    return scores
 
 
 if __name__ == "__main__":

@@ -191,7 +191,7 @@ def test_an_interrupted_fit_resumes(dgn: Any, monkeypatch: pytest.MonkeyPatch) -
     assert "differs in data.dataset" in other.output
     resumed = dgn("fit", write("t.csv", chains()), *QUICK, "--epochs", "3")
     assert resumed.exit_code == 0, resumed.output
-    assert "seed 0: begins anew" in resumed.output
+    assert "seed 0: restarts" in resumed.output
 
 
 def test_a_fit_whose_folder_cannot_be_written_resumes(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,5 +207,5 @@ def test_a_fit_whose_folder_cannot_be_written_resumes(dgn: Any, monkeypatch: pyt
     monkeypatch.setattr(folder, "write_card", write_card)
     again = dgn("fit", table, *QUICK)
     assert again.exit_code == 0, again.output
-    assert "seed 0: was trained before (1 epoch)" in again.output
+    assert "seed 0: already trained (1 epoch)" in again.output
     assert not Path("t-model/training").exists()

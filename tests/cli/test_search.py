@@ -147,8 +147,8 @@ def test_a_trial_behind_the_median_is_pruned(search: Any, pretended: Any, monkey
     Path("space.yaml").write_text("settings:\n  training.learning_rate: {low: 1e-4, high: 1e-2, log: true}\n")
     done = search("--trials", "8", "--prune", "--set", "training.epochs=2")
     assert done.exit_code == 0, done.output
-    pruned = "given up after 1 of 2 epochs: validation accuracy 65.00 there, where the median of 5 others is 70.00"
-    assert f"trial 5: {pruned}" in done.output
+    message = "pruned after 1 of 2 epochs: validation accuracy 65.00, median of 5 others 70.00"
+    assert f"trial 5: {message}" in done.output
     assert "trial 6: validation accuracy 70.00" in done.output  # as good as the median
     assert "trial 5" not in done.stderr
     assert not Path("here/trial-5/seed-41/result.json").exists()

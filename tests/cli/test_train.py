@@ -42,7 +42,7 @@ def test_finished_seeds_are_not_trained_again(dgn: Any, training: Any) -> None:
     assert "zinc/tuned in here: finished: seed 41; new: seed 95" in again.output
     assert "0.680 ± 0.382" in again.output
     assert dgn(*run, "95").exit_code == 0
-    assert "| 41 | 0.410" in Path("here/results.md").read_text()  # all seeds of the folder, not only the last
+    assert "| 41 | 0.410" in Path("here/results.md").read_text()  # all seeds of the folder, not the last requested
     assert len(training.calls) == 2
 
 
@@ -123,10 +123,8 @@ def test_other_settings_in_the_same_folder_are_refused(dgn: Any, training: Any) 
     dgn(*run)
     refused = dgn(*run, "--set", "network.dropout=0.5", "--data", "elsewhere")
     assert refused.exit_code == 1
-    message = (
-        "differs in data.path (None there, elsewhere asked for), network.dropout (0.0 there, 0.5 asked for); choose"
-    )
-    assert message in refused.stderr
+    told = "differs in data.path (None there, elsewhere requested), network.dropout (0.0 there, 0.5 requested); choose"
+    assert told in refused.stderr
     assert len(training.calls) == 1
 
 
@@ -187,4 +185,4 @@ def test_the_real_loop_resumes_with_more_seeds(small: Any, monkeypatch: pytest.M
     resumed = small("--seeds", "1,2")
     assert resumed.exit_code == 0, resumed.output
     assert "digits/dx in here: resuming: seed 1; new: seed 2" in resumed.output
-    assert "seed 1: begins anew, for it was stopped before an epoch was saved" in resumed.output
+    assert "seed 1: restarts, as no epoch was saved before it was stopped" in resumed.output

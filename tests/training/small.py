@@ -1,4 +1,4 @@
-"""Small graphs and experiments to train on; as a program, training that another process may interrupt."""
+"""Small graphs and experiments for tests; run as a program, training that another process may interrupt."""
 
 import json
 import sys
@@ -24,33 +24,33 @@ METRICS = {
 
 @cache
 def molecules(count: int = 40, seed: int = 0) -> PackedGraphs:
-    """Trees with some rings closed, of 1 to 12 nodes; one of three graphs is a ring, whose eigenvalues are repeated."""
+    """Trees with some rings, of 1 to 12 nodes; every third graph is a ring, whose eigenvalues are repeated."""
     draw = torch.Generator().manual_seed(seed)
 
-    def whole(high: int, *shape: int) -> torch.Tensor:
+    def integers(high: int, *shape: int) -> torch.Tensor:
         return torch.randint(high, shape or (1,), generator=draw)
 
-    given = []
-    for number in range(count):
-        n = 1 if number == 3 else 4 + int(whole(9))
-        bonds = {(int(whole(i)), i) for i in range(1, n)} | {tuple(sorted(whole(n, 2).tolist()))}
-        if number % 3 == 1:
+    graphs = []
+    for index in range(count):
+        n = 1 if index == 3 else 4 + int(integers(9))
+        bonds = {(int(integers(i)), i) for i in range(1, n)} | {tuple(sorted(integers(n, 2).tolist()))}
+        if index % 3 == 1:
             bonds = {tuple(sorted((i, (i + 1) % n))) for i in range(n)}
         edges = torch.tensor(sorted(pair for pair in bonds if pair[0] != pair[1]), dtype=torch.long).view(-1, 2).T
-        given.append((torch.cat([edges, edges.flip(0)], dim=1), n))
-    packed = PackedGraphs.pack(given)
+        graphs.append((torch.cat([edges, edges.flip(0)], dim=1), n))
+    packed = PackedGraphs.pack(graphs)
     split = torch.full((count,), 0, dtype=torch.uint8)
     split[int(0.6 * count) :], split[int(0.8 * count) :] = 1, 2
     return add_directions(packed, k=2).with_values(
-        nodes={"x": whole(5, packed.num_nodes)},
-        edges={"edge_attr": whole(3, packed.num_edges).to(torch.uint8)},
+        nodes={"x": integers(5, packed.num_nodes)},
+        edges={"edge_attr": integers(3, packed.num_edges).to(torch.uint8)},
         graphs={"split": split},
     )
 
 
 @cache
 def make_benchmark(objective: str = "regression", coordinates: bool = False, numbers: bool = False) -> Benchmark:
-    """The molecules with targets that can be learnt: how many nodes are of kind 0. ``numbers`` makes edges such."""
+    """The molecules with a learnable target: the number of nodes of type 0. ``numbers``: continuous edge features."""
     graphs = molecules()
     if numbers:
         graphs = graphs.with_values(edges={"edge_attr": graphs.edges["edge_attr"].float()[:, None] / 3})
@@ -70,7 +70,7 @@ def make_benchmark(objective: str = "regression", coordinates: bool = False, num
 
 
 def make_experiment(**sections: dict) -> Experiment:
-    """Three epochs of a small network; sections such as ``training={"epochs": 5}`` change what they name."""
+    """Three epochs of a small network; sections such as ``training={"epochs": 5}`` override settings."""
     data = {
         "name": "small",
         "data": {"dataset": "zinc"},
@@ -83,22 +83,22 @@ def make_experiment(**sections: dict) -> Experiment:
 
 
 def main() -> None:
-    """Train as JSON in the first argument says; say each epoch, and wait as many seconds as the second one says."""
+    """Train the jobs of a JSON argument; print each epoch, then sleep for the seconds of the second argument."""
     from dgn.training.trainer import train
 
-    def tell(report: EpochReport) -> None:
+    def report_epoch(report: EpochReport) -> None:
         print(f"epoch {report.epoch}", flush=True)  # noqa: T201
         time.sleep(float(sys.argv[2]))
 
-    for asked in json.loads(sys.argv[1]):
-        experiment = read_experiment(asked["experiment"])
+    for job in json.loads(sys.argv[1]):
+        experiment = read_experiment(job["experiment"])
         results = train(
             experiment,
-            make_benchmark(asked["objective"]),
-            asked["seeds"],
-            Path(asked["out"]),
+            make_benchmark(job["objective"]),
+            job["seeds"],
+            Path(job["out"]),
             "cpu",
-            tell,
+            report_epoch,
             save_every=0,
         )
         print("history", json.dumps([result.history for result in results]), flush=True)  # noqa: T201

@@ -1,4 +1,4 @@
-"""Checkpoints: what comes back, what is refused, and what others can read."""
+"""Checkpoints: round trip, atomic writes, and refusal of damaged files."""
 
 import json
 import pickle
@@ -27,20 +27,20 @@ def path(tmp_path):
     return file
 
 
-def test_what_was_saved_comes_back(path):
+def test_saving_and_loading_round_trip(path):
     tensors, state = load_checkpoint(path)
     torch.testing.assert_close(tensors, TENSORS, rtol=0, atol=0)
     assert state == STATE
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_others_read_it_without_this_package_and_without_pickle(path):
+def test_safetensors_alone_reads_a_checkpoint(path):
     with safe_open(path, framework="np") as file:
         assert file.get_tensor("model.weight").tolist() == TENSORS["model.weight"].tolist()
         assert json.loads(file.metadata()["state"]) == STATE
 
 
-def test_an_older_one_is_replaced_in_one_piece(path, monkeypatch):
+def test_an_interrupted_write_keeps_the_older_checkpoint(path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
@@ -48,10 +48,10 @@ def test_an_older_one_is_replaced_in_one_piece(path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(path, {"model.weight": torch.zeros(1)}, {})
     assert load_checkpoint(path)[1] == STATE
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_full_disk_is_an_error_of_files_and_leaves_the_older_one(path):
+def test_a_full_disk_is_an_os_error_and_keeps_the_older_checkpoint(path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
@@ -62,16 +62,16 @@ def test_a_full_disk_is_an_error_of_files_and_leaves_the_older_one(path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert load_checkpoint(path)[1] == STATE
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_others_may_read_it_like_any_file(path):
+def test_a_checkpoint_has_the_permissions_of_any_file(path):
     (path.parent / "plain").touch()
     assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize("keep", [0, 4, 40, -1])
-def test_a_cut_file_is_refused(path, keep):
+def test_a_truncated_file_is_refused(path, keep):
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(ValueError, match=r"checkpoint.safetensors: expected .*; remove it to start again"):
         load_checkpoint(path)
@@ -81,7 +81,7 @@ def test_one_flipped_bit_is_refused(path):
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="expected the checksum it was written with"):
+    with pytest.raises(ValueError, match="expected the checksum that it was written with"):
         load_checkpoint(path)
 
 
@@ -93,13 +93,13 @@ class Trap:
 
 
 @pytest.mark.parametrize("write", [lambda p: p.write_bytes(pickle.dumps(Trap())), lambda p: torch.save(Trap(), p)])
-def test_pickles_are_refused_unopened(path, write):
+def test_pickles_are_refused_without_loading(path, write):
     write(path)
     with pytest.raises(ValueError, match="expected a checkpoint"):
         load_checkpoint(path)
 
 
-def test_other_files_of_tensors_are_refused(path):
+def test_other_safetensors_files_are_refused(path):
     save_file({"weight": torch.zeros(1)}, path, {"format": "pt"})
     with pytest.raises(ValueError, match="expected format 'dgn checkpoint 2', got 'pt'"):
         load_checkpoint(path)

@@ -1,11 +1,12 @@
-"""Plain data to dataclasses: types, ranges, unknown keys."""
+"""Dataclasses from plain data: types, ranges and unknown keys are checked."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 import pytest
 
-from dgn.training.config_parser import check_ranges, plain, read, setting
+from dgn.nn.settings import check_ranges, setting
+from dgn.training.config_parser import plain, read
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ def test_reading_and_writing_are_inverse() -> None:
     assert read(Outer, data, "") == outer
 
 
-def test_defaults_fill_what_is_left_out_and_none_stays_none() -> None:
+def test_missing_keys_have_their_defaults_and_null_is_none() -> None:
     assert read(Outer, {"kind": "a", "size": None}, "") == Outer("a")
 
 
-def test_whole_numbers_become_floats_where_floats_are_asked_for() -> None:
+def test_integers_are_converted_to_floats() -> None:
     rate = read(Inner, {"rate": 1}, "inner").rate
     assert rate == 1.0
     assert isinstance(rate, float)
@@ -64,6 +65,6 @@ def test_whole_numbers_become_floats_where_floats_are_asked_for() -> None:
         ({"kind": "a", "inner": {"count": 10}}, "inner.count: expected a number at least 1 and below 10"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(data: dict[str, object], message: str) -> None:
+def test_invalid_values_are_refused_by_name(data: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read(Outer, data, "")

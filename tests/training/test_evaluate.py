@@ -1,4 +1,4 @@
-"""What a network says of a batch, with padding or without, and the scores of a split."""
+"""Predictions on a batch with and without padding, and the scores of a split."""
 
 import pytest
 import torch
@@ -15,13 +15,13 @@ from tests.training.small import make_benchmark, make_experiment
 NONE = -1
 
 
-def stored(benchmark, network):
+def make_dataset(benchmark, network):
     where = "nodes" if "y" in benchmark.graphs.nodes else "graphs"
     names = {"nodes": ["x", "potential"], "edges": ["field", "edge_attr"], "graphs": []}
     names[where].append("y")
-    store = DeviceDataset(benchmark.graphs, names, "cpu")
-    store.weights = network.plan.compute_weights(store.edges["field"], store.graph)
-    return store
+    dataset = DeviceDataset(benchmark.graphs, names, "cpu")
+    dataset.weights = network.plan.compute_weights(dataset.edges["field"], dataset.graph)
+    return dataset
 
 
 @pytest.mark.parametrize("objective", ["regression", "node-classification"])
@@ -41,13 +41,13 @@ def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_
     network = (
         build_network(make_experiment(network={**settings, "hidden": 16}).network, benchmark, delta).double().train()
     )
-    store, numbers = stored(benchmark, network), torch.tensor([[5, 0, NONE, 9, 3, NONE]])
-    exact = store.needs(numbers)
-    found = []
-    for room in (exact, BatchShape(6, exact.nodes + 5, exact.edges + 9)):
+    dataset, index = make_dataset(benchmark, network), torch.tensor([[5, 0, NONE, 9, 3, NONE]])
+    exact = dataset.needs(index)
+    results = []
+    for shape in (exact, BatchShape(6, exact.nodes + 5, exact.edges + 9)):
         network.load_state_dict({k: v.zero_() if "running" in k else v for k, v in network.state_dict().items()})
         network.zero_grad()
-        (batch,) = store.gather(numbers, room)
+        (batch,) = dataset.gather(index, shape)
         batch = batch._replace(
             weights=type(batch.weights)(*(w.double() for w in batch.weights)),
             nodes={**batch.nodes, "potential": batch.nodes["potential"].double()},
@@ -59,44 +59,44 @@ def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_
         (numerator / denominator).backward()
         grads = [parameter.grad for parameter in network.parameters()]
         statistics = [value for name, value in network.state_dict().items() if "running" in name]
-        found.append([prediction[real > 0], denominator, *grads, *statistics])
-    torch.testing.assert_close(*found, rtol=1e-6, atol=1e-8)  # size factors of a batch are in single precision
+        results.append([prediction[real > 0], denominator, *grads, *statistics])
+    torch.testing.assert_close(*results, rtol=1e-6, atol=1e-8)  # size factors of a batch are in single precision
 
 
 def test_a_batch_of_a_single_node_can_be_trained_on():
     benchmark = make_benchmark()
     network = build_network(make_experiment(network={"virtual_node": True}).network, benchmark, 1.0).train()
-    store, alone = stored(benchmark, network), torch.tensor([[3, NONE]])
-    assert int(store.node_count[3]) == 1
-    (batch,) = store.gather(alone, store.needs(alone))
+    dataset, alone = make_dataset(benchmark, network), torch.tensor([[3, NONE]])
+    assert int(dataset.node_count[3]) == 1
+    (batch,) = dataset.gather(alone, dataset.needs(alone))
     assert predict(network, batch)[0].isfinite().all()
 
 
 @pytest.mark.parametrize("objective", ["regression", "classification", "multi-label", "node-classification"])
-def test_scores_of_a_split_are_those_of_all_its_rows(objective):
+def test_scores_of_a_split_equal_those_of_its_joint_batch(objective):
     benchmark = make_benchmark(objective)
     readout = "nodes" if objective.startswith("node") else "mean"
     experiment = make_experiment(network={"readout": readout}, training={"batch_size": 3})
-    material = prepare(experiment, benchmark, torch.device("cpu"))
-    network = build_network(experiment.network, benchmark, material.delta).eval()
-    split = material.splits["val"]
+    shared = prepare(experiment, benchmark, torch.device("cpu"))
+    network = build_network(experiment.network, benchmark, shared.delta).eval()
+    split = shared.splits["val"]
     assert len(split.batches) == 3
-    for number, row in enumerate(split.batches.words):
-        split.step(network, row, torch.tensor([number]))
+    for index, row in enumerate(split.batches.words):
+        split.step(network, row, torch.tensor([index]))
     scores = split.scores()
 
     chosen = benchmark.graphs.select((benchmark.graphs.graphs["split"] == 1).nonzero()[:, 0])
     with torch.no_grad():
-        whole = network(chosen.nodes["x"], chosen.graph, field=chosen.edges["field"])
+        prediction = network(chosen.nodes["x"], chosen.graph, field=chosen.edges["field"])
     target = chosen.nodes["y"] if objective.startswith("node") else chosen.graphs["y"]
-    expected = material.objective.metric(whole, target)
-    assert scores.metrics[material.objective.metric_name] == pytest.approx(expected, abs=1e-6)
-    if objective != "node-classification":  # there each batch has weights of its own
-        numerator, denominator = material.objective.loss(whole, target, torch.ones(len(target)))
+    expected = shared.objective.metric(prediction, target)
+    assert scores.metrics[shared.objective.metric_name] == pytest.approx(expected, abs=1e-6)
+    if objective != "node-classification":  # its class weights depend on the batch
+        numerator, denominator = shared.objective.loss(prediction, target, torch.ones(len(target)))
         assert scores.loss == pytest.approx(float(numerator / denominator), rel=1e-5)
 
 
-def test_a_fork_has_room_of_its_own():
+def test_a_fork_has_its_own_predictions():
     split = prepare(make_experiment(), make_benchmark(), torch.device("cpu")).splits["test"]
     twin = split.fork()
     twin.prediction += 1

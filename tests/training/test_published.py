@@ -23,7 +23,7 @@ COMMON: dict[str, dict[str, Any]] = {  # of table 1
 }  # fmt: skip
 ROWS = ("mean", "mean-pos1", "mean-pos1-pos2", "mean-dx1", "mean-dx1-dx2", "mean-av1", "mean-av1-av2", "mean-dx1-av1")
 AXES = ("mean", "mean-dx1-dx2", "mean-av1-av2")
-# Widths in the order of the rows, 0 where nobody published one, None where there is no cell; and scores.
+# Widths in the order of the rows, 0 for unpublished ones, None without a cell; and scores.
 CELLS: dict[str, tuple[tuple[int | None, ...], tuple[float, ...]]] = {
     "zinc/simple": ((80, 0, 0, 63, 52, 63, 52, 52), (0.316, 0.349, 0.344, 0.296, 0.337, 0.317, 0.367, 0.290)),
     "zinc/complex": ((65, 0, 0, 52, 45, 52, 45, 45), (0.353, 0.332, 0.330, 0.233, 0.271, 0.332, 0.332, 0.245)),
@@ -62,33 +62,33 @@ CAPTION = {
 
 
 def fair(column: str, row: str) -> dict[str, Any]:
-    """What was published of a cell of table 1, but for its width and score."""
+    """The published settings of a cell of table 1, without width and score."""
     dataset, kind = column.split("/")
     edges = {"zinc": 10, "molpcba": 16}[dataset] if kind == "complex-e" else None
-    told = {
+    published = {
         "message": kind.removesuffix("-e"),
         "edge_dim": edges,
         "num_layers": 6 if column == "molpcba/complex" else 4,
     }
-    told |= {"towers": 1, "last": None, "num_eigenvector_features": row.count("pos"), "table": "table1"}
+    published |= {"towers": 1, "last": None, "num_eigenvector_features": row.count("pos"), "table": "table1"}
     if dataset == "zinc":
-        told["weight_decay"] = 1e-8 if kind == "simple" and row in AXES else 3e-6
+        published["weight_decay"] = 1e-8 if kind == "simple" and row in AXES else 3e-6
     if dataset == "cifar10":
-        told["weight_decay"] = 1e-8 if kind == "simple" else 3e-6
+        published["weight_decay"] = 1e-8 if kind == "simple" else 3e-6
     if column == "molhiv/simple" and row in ("mean-av1-av2", "mean-dx1-av1"):
-        told["min_learning_rate"] = 1e-3
-    return COMMON[dataset] | told
+        published["min_learning_rate"] = 1e-3
+    return COMMON[dataset] | published
 
 
-def different(experiment: Experiment, told: dict[str, Any]) -> dict[str, Any]:
-    """Settings, by their dotted names, that are not as they were published."""
-    found = {}
-    for key, value in told.items():
+def differences(experiment: Experiment, published: dict[str, Any]) -> dict[str, Any]:
+    """Settings, by their dotted names, that differ from the published ones."""
+    changed = {}
+    for key, value in published.items():
         for section in ("network", "training", "published"):
-            own = getattr(experiment, section)
-            if hasattr(own, key) and getattr(own, key) != value:
-                found[f"{section}.{key}"] = getattr(own, key)
-    return found
+            settings = getattr(experiment, section)
+            if hasattr(settings, key) and getattr(settings, key) != value:
+                changed[f"{section}.{key}"] = getattr(settings, key)
+    return changed
 
 
 @pytest.mark.parametrize("column", CELLS)
@@ -98,27 +98,28 @@ def test_the_cells_of_table_1_are_as_published(column: str) -> None:
         if width is None:
             continue
         experiment = load_experiment(f"{column}/{row}")
-        told = fair(column, row) | {"score": score, "aggregators": tuple(n for n in row.split("-") if "pos" not in n)}
-        assert different(experiment, told | ({"hidden": width} if width else {})) == {}, row
+        aggregators = tuple(name for name in row.split("-") if "pos" not in name)
+        expected = fair(column, row) | {"score": score, "aggregators": aggregators}
+        assert differences(experiment, expected | ({"hidden": width} if width else {})) == {}, row
         assert experiment.published is not None
         assert ("network.hidden" in experiment.published.assumed) == (width == 0), row
 
 
 @pytest.mark.parametrize("name", TUNED)
-def test_the_runs_of_table_2_are_as_published_or_say_what_is_not(name: str) -> None:
+def test_the_runs_of_table_2_are_as_published_or_list_their_changes(name: str) -> None:
     experiment, dataset = load_experiment(name), name.split("/")[0]
     published = experiment.published
     assert published is not None
-    told = COMMON[dataset] | {
+    expected = COMMON[dataset] | {
         "num_layers": 4,
         "num_eigenvector_features": 0,
         "dropout": COMMON[dataset].get("dropout", 0.0),
     }
-    found = different(experiment, told | {"table": "table2"} | TUNED[name])
+    changed = differences(experiment, expected | {"table": "table2"} | TUNED[name])
     if set(experiment.network.aggregators) != CAPTION[dataset]:
-        found["network.aggregators"] = experiment.network.aggregators
+        changed["network.aggregators"] = experiment.network.aggregators
     unknown = {"network.readout", "network.scalers", "training.weight_decay"} & set(published.assumed)
-    assert set(found) - unknown == set(published.changed)
+    assert set(changed) - unknown == set(published.changed)
     assert not set(published.changed) & set(published.assumed)
     assert "network.aggregators" not in published.assumed
 

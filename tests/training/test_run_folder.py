@@ -83,7 +83,7 @@ def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_p
     write_run(tmp_path, make_run("digits/mean"), HISTORY)
     assert is_begun(tmp_path, replace(base, training=replace(base.training, seeds=(1, 2))))
     told = (
-        r"differs in network.hidden \(7 there, 8 asked for\), training.epochs \(7 there, 8 asked for\); choose another"
+        r"differs in network.hidden \(7 there, 8 requested\), training.epochs \(7 there, 8 requested\); choose another"
     )
     with pytest.raises(ValueError, match=told):
         is_begun(tmp_path, other)
@@ -94,7 +94,9 @@ def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_p
 def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").touch()
     for place in ("mine.yaml", "mine.yaml/mean"):
-        with pytest.raises(ValueError, match=r"--out: expected a folder, got the file .*mine.yaml; name another"):
+        with pytest.raises(
+            ValueError, match=r"--out: expected a folder, got the file .*mine.yaml; choose another path"
+        ):
             is_begun(tmp_path / place, load_experiment("digits/mean"))
 
 

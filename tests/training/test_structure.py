@@ -1,4 +1,4 @@
-"""Structural numbers in experiments: from the settings into the network."""
+"""Structural encodings in experiments: from the settings into the network."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ DATA = {"rwse_steps": 4, "ring_sizes": [3, 4, 5, 6]}
 NETWORK = {"message": "complex", "edge_dim": 3}
 
 
-def test_a_network_with_structural_numbers_learns() -> None:
+def test_the_training_loss_falls_with_structural_encodings() -> None:
     benchmark = with_encodings(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network=NETWORK, training={"epochs": 8})
     (result,) = train(experiment, benchmark, seeds=[1], device="cpu")
@@ -24,7 +24,7 @@ def test_a_network_with_structural_numbers_learns() -> None:
     assert losses[-1] < losses[0]
 
 
-def test_graphs_without_the_numbers_or_with_others_are_refused() -> None:
+def test_graphs_with_missing_or_other_encodings_are_refused() -> None:
     experiment = make_experiment(data=DATA)
     with pytest.raises(ValueError, match=r"random_walk 4 and rings \[3, 4, 5, 6\], got 0 and \[\]"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
@@ -32,18 +32,18 @@ def test_graphs_without_the_numbers_or_with_others_are_refused() -> None:
         prepare(make_experiment(), with_encodings(make_benchmark(), 4, (3,)), torch.device("cpu"))
 
 
-def test_batches_give_what_the_graphs_give_alone() -> None:
+def test_predictions_on_batches_equal_those_on_single_graphs() -> None:
     benchmark = with_encodings(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network={**NETWORK, "aggregators": ["mean", "max"]})
-    material = prepare(experiment, benchmark, torch.device("cpu"))
-    network = build_network(experiment.network, benchmark, material.delta).eval()
+    shared = prepare(experiment, benchmark, torch.device("cpu"))
+    network = build_network(experiment.network, benchmark, shared.delta).eval()
     test = (benchmark.graphs.graphs["split"] == 2).nonzero()[:, 0]
-    alone = torch.cat([network(benchmark.graphs[int(number)]) for number in test])
-    together = [predict(network, batch)[batch.graph_mask[:, 0] > 0] for batch in material.splits["test"].batches]
+    alone = torch.cat([network(benchmark.graphs[int(index)]) for index in test])
+    together = [predict(network, batch)[batch.graph_mask[:, 0] > 0] for batch in shared.splits["test"].batches]
     torch.testing.assert_close(torch.cat(together), alone)
 
 
-def test_the_number_of_kinds_costs_no_parameters() -> None:
+def test_the_number_of_edge_types_costs_no_parameters() -> None:
     benchmark = with_encodings(make_benchmark(), 4, (3, 4, 5, 6))
     experiment = make_experiment(data=DATA, network=NETWORK)
     network = build_network(experiment.network, benchmark, 1.0)
@@ -54,7 +54,7 @@ def test_the_number_of_kinds_costs_no_parameters() -> None:
 
 
 @pytest.mark.parametrize("name", ["zinc", "cifar10", "pattern"])
-def test_what_is_known_without_the_graphs_is_enough_to_count(name: str) -> None:
+def test_parameters_are_counted_without_loading_graphs(name: str) -> None:
     settings = NetworkSettings(hidden=8, aggregators=("mean",), message="complex", edge_dim=3)
     data = DataSettings(dataset=name, rwse_steps=4, ring_sizes=(3, 4))
     bare = {"zinc": 4 * 3, "cifar10": 1 * 3 + 3, "pattern": 0}[name]
@@ -64,6 +64,6 @@ def test_what_is_known_without_the_graphs_is_enough_to_count(name: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [[2], [5, 5]])
-def test_sizes_are_checked(sizes: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"data\.rings: expected different numbers from 3"):
+def test_invalid_ring_sizes_are_refused(sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"data\.ring_sizes: expected distinct sizes of at least 3"):
         make_experiment(data={"ring_sizes": sizes})

@@ -1,4 +1,4 @@
-"""Training from one end to the other: resumed, spread over processes, side by side, and when it fails."""
+"""Training end to end: resumed, distributed over processes, several seeds at once, and failures."""
 
 import json
 import math
@@ -40,11 +40,11 @@ def weights(folder, seed=0):
     return load_file(folder / f"seed-{seed}" / "model.safetensors")
 
 
-def start(asked, pause=0.0, **environment):
-    """The program of ``small.py`` in a process of its own, with as many threads as this one."""
-    own = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT), **environment}
-    command = [sys.executable, "-W", "error::FutureWarning", small.__file__, json.dumps(asked), str(pause)]
-    return subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(jobs, pause=0.0, **environment):
+    """Run ``small.py`` in a subprocess with as many threads as this process."""
+    variables = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-W", "error::FutureWarning", small.__file__, json.dumps(jobs), str(pause)]
+    return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def interrupt_after(epochs, experiment, objective, out, seeds=(0, 1)):
@@ -59,51 +59,52 @@ def interrupt_after(epochs, experiment, objective, out, seeds=(0, 1)):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
+def test_a_killed_run_resumes_bitwise_identically(tmp_path):
     experiment = make_experiment(training={"epochs": 12, "checkpoint": "best"}, **RANDOM)
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    asked = {"experiment": experiment.to_dict(), "objective": "regression", "seeds": [0, 7], "out": str(killed)}
-    process = start([asked], pause=0.1)
+    killed, uninterrupted = tmp_path / "killed", tmp_path / "uninterrupted"
+    job = {"experiment": experiment.to_dict(), "objective": "regression", "seeds": [0, 7], "out": str(killed)}
+    process = start([job], pause=0.1)
     for line in process.stdout:
         if line == "epoch 4\n":
             process.send_signal(signal.SIGKILL)
             break
     _, errors = process.communicate()
     assert process.returncode == -signal.SIGKILL, errors
-    said = []
-    resumed = train(experiment, make_benchmark(), [0, 7], killed, "cpu", on_resume=said.append)
-    expected = train(experiment, make_benchmark(), [0, 7], whole, "cpu")
-    epochs = [int(line.split("after epoch ")[1].split(",")[0]) for line in said]
+    messages = []
+    resumed = train(experiment, make_benchmark(), [0, 7], killed, "cpu", on_resume=messages.append)
+    expected = train(experiment, make_benchmark(), [0, 7], uninterrupted, "cpu")
+    epochs = [int(line.split("after epoch ")[1].split(",")[0]) for line in messages]
     assert all(3 <= epoch < 12 for epoch in epochs)
-    assert all(line.endswith(", to the bit as without the interruption") for line in said)
+    assert all(line.endswith(", bitwise identical to an uninterrupted run") for line in messages)
     assert without_seconds(resumed) == without_seconds(expected)
-    assert [each.metrics for each in resumed] == [each.metrics for each in expected]
-    assert [(each.steps, each.stopped) for each in resumed] == [(each.steps, each.stopped) for each in expected]
+    assert [result.metrics for result in resumed] == [result.metrics for result in expected]
+    for result, other in zip(resumed, expected, strict=True):
+        assert (result.steps, result.stopped) == (other.steps, other.stopped)
     for seed in (0, 7):
-        torch.testing.assert_close(weights(killed, seed), weights(whole, seed), rtol=0, atol=0)
+        torch.testing.assert_close(weights(killed, seed), weights(uninterrupted, seed), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(("objective", "choose"), [("regression", min), ("multi-label", max)])
-def test_an_epoch_tells_the_best_so_far_where_it_counts(tmp_path, objective, choose):
+def test_epoch_reports_have_the_best_score_so_far(tmp_path, objective, choose):
     experiment = make_experiment(training={"epochs": 12, "learning_rate": 0.05, "checkpoint": "best"})
     interrupt_after(10, experiment, objective, tmp_path, [8])
     reports = []
     (done,) = train(experiment, make_benchmark(objective), [8], tmp_path, "cpu", reports.append)
     course = [row[small.METRICS[objective]] for row in done.history]
-    assert [each.best for each in reports] == [choose(course[:11]), choose(course)]
+    assert [report.best for report in reports] == [choose(course[:11]), choose(course)]
     assert choose(course[10:]) != choose(course)  # the best was before the interruption
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
+def test_two_processes_train_as_one_with_the_joint_batch(tmp_path):
     # Of 24 training graphs a batch of 23 leaves one: the second process has none of it.
-    # The bias of a virtual node has no gradient but rounding, of which Adam makes whole steps: decay outweighs it.
+    # The gradient of a virtual node's bias is rounding, which Adam scales to full steps: weight decay outweighs it.
     cases = [
         ("regression", {"network": {"virtual_node": True}, "training": {"weight_decay": 0.01}}),
         ("node-classification", {"network": NODES, "training": {"batch_size": 23}}),
         ("multi-label", {"network": {"batch_norm": False}, "training": {"batch_size": 8, "checkpoint": "best"}}),
     ]
-    asked = [
+    jobs = [
         {"experiment": make_experiment(**sections).to_dict(), "objective": name, "seeds": [2, 3], "out": name}
         for name, sections in cases
     ]
@@ -116,18 +117,18 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
     interrupt_after(1, make_experiment(**cases[2][1]), "multi-label", folders[0] / "multi-label", [2, 3])
     processes = []
     for rank, folder in enumerate(folders):
-        own = [{**each, "out": str(folder / each["out"])} for each in asked]
-        processes.append(start(own, RANK=str(rank), LOCAL_RANK=str(rank), **shared))
+        rank_jobs = [{**job, "out": str(folder / job["out"])} for job in jobs]
+        processes.append(start(rank_jobs, RANK=str(rank), LOCAL_RANK=str(rank), **shared))
     outputs = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    found = [
+    outputs_by_rank = [
         [json.loads(line.removeprefix("history ")) for line in out.splitlines() if line.startswith("history")]
         for out, _ in outputs
     ]
     for number, (name, sections) in enumerate(cases):
         alone = tmp_path / "alone" / name
         expected = train(make_experiment(**sections), make_benchmark(name), [2, 3], alone, "cpu")
-        for histories in (each[number] for each in found):
+        for histories in (output[number] for output in outputs_by_rank):
             for history, result in zip(histories, expected, strict=True):
                 for row, other in zip(history, result.history, strict=True):
                     assert {**row, "seconds": 0} == pytest.approx({**other, "seconds": 0}, rel=2e-5, abs=1e-6)
@@ -136,7 +137,7 @@ def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path):
     assert not folders[1].exists()
 
 
-def test_seeds_side_by_side_are_as_alone_and_end_when_they_like(tmp_path):
+def test_seeds_trained_at_once_equal_single_ones_and_stop_independently(tmp_path):
     training = {"epochs": 12, "patience": 0, "lr_decay_factor": 0.3, "min_learning_rate": 0.002}
     experiment, seeds = make_experiment(training=training, **RANDOM), [0, 1, 2]
     together = train(experiment, make_benchmark(), seeds, tmp_path / "together", "cpu")
@@ -153,31 +154,32 @@ def test_seeds_side_by_side_are_as_alone_and_end_when_they_like(tmp_path):
     assert all(result.steps == 4 * result.epochs == 4 * len(result.history) for result in together)
 
 
-def test_another_machine_or_precision_of_sums_is_said(tmp_path):
+def test_another_machine_is_reported_on_resuming(tmp_path):
     experiment = make_experiment()
     interrupt_after(1, experiment, "regression", tmp_path, seeds=[0])
     path = tmp_path / "seed-0" / "checkpoint.safetensors"
     tensors, state = load_checkpoint(path)
     save_checkpoint(path, tensors, {**state, "machine": {**state["machine"], "torch": "1.0"}})
-    said = []
-    train(experiment, make_benchmark(), [0], tmp_path, "cpu", on_resume=said.append)
-    assert said == [
-        f"seed 0: going on after epoch 1, not to the bit as without the interruption: torch 1.0 -> {torch.__version__}"
+    messages = []
+    train(experiment, make_benchmark(), [0], tmp_path, "cpu", on_resume=messages.append)
+    assert messages == [
+        "seed 0: resuming after epoch 1, not bitwise identical to an uninterrupted run: torch 1.0 -> "
+        f"{torch.__version__}"
     ]
 
 
-def test_a_finished_run_is_only_scored_again_and_one_may_start_anew(tmp_path):
-    experiment, reports, said = make_experiment(), [], []
+def test_a_finished_run_is_scored_again_and_can_be_restarted(tmp_path):
+    experiment, reports, messages = make_experiment(), [], []
     (first,) = train(experiment, make_benchmark(), [0], tmp_path, "cpu")
-    (again,) = train(experiment, make_benchmark(), [0], tmp_path, "cpu", reports.append, on_resume=said.append)
+    (again,) = train(experiment, make_benchmark(), [0], tmp_path, "cpu", reports.append, on_resume=messages.append)
     assert again == first
     assert not reports
-    assert said == ["seed 0: was trained before (3 epochs)"]
+    assert messages == ["seed 0: already trained (3 epochs)"]
     train(experiment, make_benchmark(), [0], tmp_path, "cpu", reports.append, resume=False)
     assert [report.epoch for report in reports] == [1, 2, 3]
 
 
-def test_reports_and_history_say_the_same():
+def test_reports_equal_the_history():
     reports = []
     (result,) = train(make_experiment(), make_benchmark("multi-label"), [5], None, "cpu", reports.append)
     assert [report.seed for report in reports] == [5, 5, 5]
@@ -195,53 +197,53 @@ def test_reports_and_history_say_the_same():
 
 
 @pytest.mark.parametrize("objective", ["regression", "multi-label"])
-def test_the_model_that_counts(objective, tmp_path):
+def test_the_reported_model_is_the_last_or_the_best(objective, tmp_path):
     training, metric = {"epochs": 12, "learning_rate": 0.05}, make_benchmark(objective).metric
-    found = {}
-    for report in ("last", "best"):
-        experiment = make_experiment(training={**training, "checkpoint": report})
-        (found[report],) = train(experiment, make_benchmark(objective), [8], tmp_path / report, "cpu")
-    assert without_seconds([found["last"]]) == without_seconds([found["best"]])
-    course = [row[metric] for row in found["last"].history]
+    results = {}
+    for checkpoint in ("last", "best"):
+        experiment = make_experiment(training={**training, "checkpoint": checkpoint})
+        (results[checkpoint],) = train(experiment, make_benchmark(objective), [8], tmp_path / checkpoint, "cpu")
+    assert without_seconds([results["last"]]) == without_seconds([results["best"]])
+    course = [row[metric] for row in results["last"].history]
     best = min(course) if metric == "mae" else max(course)
     assert best != course[-1]
-    assert found["last"].metrics["val"][metric] == course[-1]
-    assert found["best"].metrics["val"][metric] == best
+    assert results["last"].metrics["val"][metric] == course[-1]
+    assert results["best"].metrics["val"][metric] == best
     with safe_open(tmp_path / "best" / "seed-8" / "model.safetensors", framework="pt") as file:  # no code of ours
-        about = file.metadata()
+        metadata = file.metadata()
         assert not any(name.startswith(("optimizer", "best")) for name in file.keys())  # noqa: SIM118
-    state = json.loads(about["state"], parse_constant=pytest.fail)
-    assert state["metrics"] == found["best"].metrics
+    state = json.loads(metadata["state"], parse_constant=pytest.fail)
+    assert state["metrics"] == results["best"].metrics
     assert state["seed"] == 8
-    assert state["experiment"]["training"]["report"] == "best"
+    assert state["experiment"]["training"]["checkpoint"] == "best"
 
 
-def test_a_part_of_the_training_graphs():
+def test_a_fraction_of_the_training_graphs_is_its_first_graphs():
     benchmark = make_benchmark()
     split = benchmark.graphs.graphs["split"].clone()
-    split[12:24] = 9  # nobody's
-    part = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"split": split}))
+    split[12:24] = 9  # in no split
+    fewer = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"split": split}))
     half = train(make_experiment(data={"train_fraction": 0.5}), benchmark, [0], device="cpu")
-    expected = train(make_experiment(), part, [0], device="cpu")
+    expected = train(make_experiment(), fewer, [0], device="cpu")
     assert without_seconds(half) == without_seconds(expected)
     assert half[0].metrics == expected[0].metrics
     assert half[0].steps == 3 * 2
 
 
 @pytest.mark.parametrize("monitor", ["loss", "metric"])
-def test_the_schedule_follows_what_it_watches(monitor):
+def test_the_schedule_follows_the_monitored_value(monitor):
     training = {"epochs": 10, "patience": 0, "learning_rate": 0.05, "monitor": monitor}
     (result,) = train(make_experiment(training=training), make_benchmark("multi-label"), [1], device="cpu")
     best, rate = math.inf, 0.05
     for row in result.history:
         assert row["learning_rate"] == pytest.approx(rate)
-        watched = row["val_loss"] if monitor == "loss" else -row["roc-auc"]
-        better = watched < best - 1e-4 * abs(best) if best < math.inf else True
-        best, rate = (watched, rate) if better else (best, rate / 2)
+        monitored = row["val_loss"] if monitor == "loss" else -row["roc-auc"]
+        better = monitored < best - 1e-4 * abs(best) if best < math.inf else True
+        best, rate = (monitored, rate) if better else (best, rate / 2)
     assert rate < 0.05
 
 
-KINDS = {
+CASES = {
     "missing labels": ("multi-label", {}),
     "classes": ("classification", {"readout": "sum"}),
     "nodes": ("node-classification", NODES),
@@ -255,16 +257,16 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("objective", "network"), KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(("objective", "network"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_everything_learns(objective, network, precision):
+def test_the_training_loss_falls(objective, network, precision):
     experiment = make_experiment(network={"hidden": 16, **network}, training={"epochs": 8, "precision": precision})
     (result,) = train(experiment, make_benchmark(objective), [0], device="cpu")
     assert result.history[-1]["train_loss"] < 0.95 * result.history[0]["train_loss"]
     assert all(math.isfinite(value) for scores in result.metrics.values() for value in scores.values())
 
 
-def test_half_precision_is_used_and_the_weights_stay_whole(monkeypatch):
+def test_half_precision_keeps_single_precision_weights(monkeypatch):
     used = []
     linear = torch.nn.functional.linear
     monkeypatch.setattr(
@@ -290,33 +292,33 @@ def test_tf32_lasts_as_long_as_training(before):
     assert found == ["high"]
 
 
-def test_a_field_that_is_given_needs_no_eigenvectors(monkeypatch):
-    monkeypatch.setattr("dgn.data.benchmark.add_directions", lambda *_, **__: pytest.fail("not asked for"))
-    given = make_benchmark("regression", coordinates=True)
+def test_graphs_with_a_field_need_no_eigenvectors(monkeypatch):
+    monkeypatch.setattr("dgn.data.benchmark.add_directions", lambda *_, **__: pytest.fail("computed eigenvectors"))
+    benchmark = make_benchmark("regression", coordinates=True)
     expected = train(make_experiment(), make_benchmark(), [0], device="cpu")
-    assert without_seconds(train(make_experiment(), given, [0], device="cpu")) == without_seconds(expected)
+    assert without_seconds(train(make_experiment(), benchmark, [0], device="cpu")) == without_seconds(expected)
 
 
-def test_directions_that_are_not_there_are_computed_and_kept(tmp_path, monkeypatch):
+def test_missing_directions_are_computed_and_cached(tmp_path, monkeypatch):
     monkeypatch.setenv("DGN_CACHE", str(tmp_path))
     graphs = make_benchmark().graphs
     bare = replace(graphs, nodes={"x": graphs.nodes["x"]}, edges={"edge_attr": graphs.edges["edge_attr"]})
     expected = train(make_experiment(data={"directions": 2}), make_benchmark(), [0], device="cpu")
     for _ in range(2):
-        found = train(
+        results = train(
             make_experiment(data={"directions": 2}), replace(make_benchmark(), graphs=bare), [0], device="cpu"
         )
-        assert without_seconds(found) == without_seconds(expected)
+        assert without_seconds(results) == without_seconds(expected)
     assert len(list((tmp_path / "directions").iterdir())) == 1
 
 
 def test_a_seed_that_diverges_is_named_and_the_others_finish(tmp_path, monkeypatch):
-    honest = Replica.train_epoch
+    train_epoch = Replica.train_epoch
 
-    def poisoned(self, numbers):
+    def poisoned(self, index):
         if self.seed == 1 and self.schedule.epoch == 1:
             self.network.head[0].weight.data.fill_(torch.nan)
-        return honest(self, numbers)
+        return train_epoch(self, index)
 
     monkeypatch.setattr(Replica, "train_epoch", poisoned)
     with pytest.raises(DivergedError, match=r"in epoch 2 of seed 1; lower training.learning_rate") as caught:
@@ -333,14 +335,14 @@ def test_a_seed_that_diverges_is_named_and_the_others_finish(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("objective", ["regression", "classification", "multi-label", "node-classification"])
-def test_a_step_that_is_too_long_diverges(objective):
+def test_a_huge_learning_rate_diverges(objective):
     network = NODES if objective.startswith("node") else {}
     experiment = make_experiment(training={"learning_rate": 1e30}, network=network)
-    with pytest.raises(DivergedError, match=r"loss: expected a number, got .* of seed 0"):
+    with pytest.raises(DivergedError, match=r"loss: expected a finite number, got .* of seed 0"):
         train(experiment, make_benchmark(objective), [0], device="cpu")
 
 
-def test_numbers_that_are_none_in_the_data_diverge(tmp_path):
+def test_nan_features_diverge(tmp_path):
     benchmark = make_benchmark()
     x = torch.rand(benchmark.graphs.num_nodes, 2)
     x[0] = torch.nan
@@ -362,7 +364,7 @@ def on_a_gpu():
 
 
 @pytest.mark.parametrize(
-    ("fill", "said"),
+    ("fill", "message"),
     [
         (on_a_gpu, "allocate 8 GiB"),
         (lambda: torch.empty(1 << 60), "allocate memory"),
@@ -370,27 +372,27 @@ def on_a_gpu():
     ],
     ids=["GPU", "CPU", "NumPy"],
 )
-def test_without_memory_the_checkpoint_stays(tmp_path, monkeypatch, fill, said):
-    honest, calls = Replica._step, []
+def test_a_run_resumes_after_running_out_of_memory(tmp_path, monkeypatch, fill, message):
+    step, calls = Replica._step, []
 
-    def full(self, *given):
+    def failing_step(self, *args):
         calls.append(1)
         if len(calls) == 6:
             fill()
-        honest(self, *given)
+        step(self, *args)
 
-    monkeypatch.setattr(Replica, "_step", full)
-    with pytest.raises(OutOfMemoryError, match=f"a step of 7 graphs and 1 seeds .*{said}.*; lower") as caught:
+    monkeypatch.setattr(Replica, "_step", failing_step)
+    with pytest.raises(OutOfMemoryError, match=f"a step of 7 graphs and 1 seeds .*{message}.*; lower") as caught:
         train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu", save_every=0)
     assert str(tmp_path) in str(caught.value)
     monkeypatch.undo()
-    said = []
-    resumed = train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu", on_resume=said.append)
-    assert "after epoch 1," in said[0]
+    messages = []
+    resumed = train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu", on_resume=messages.append)
+    assert "after epoch 1," in messages[0]
     assert without_seconds(resumed) == without_seconds(train(make_experiment(), make_benchmark(), [0], device="cpu"))
 
 
-def test_a_missing_device_is_named():
+def test_a_missing_device_is_refused():
     if torch.cuda.is_available():
         pytest.skip("there is one")
     with pytest.raises(NoDeviceError, match="device: expected a CUDA device for 'cuda', got 0"):
@@ -401,7 +403,7 @@ def test_a_checkpoint_of_another_experiment_is_refused(tmp_path):
     train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu")
     other = make_experiment(training={"learning_rate": 0.02, "epochs": 4})
     with pytest.raises(
-        ValueError, match=r"differs in training.epochs \(\d+ there, 4 asked for\), .*; choose another --out"
+        ValueError, match=r"differs in training.epochs \(\d+ there, 4 requested\), .*; choose another --out"
     ):
         train(other, make_benchmark(), [0], tmp_path, "cpu")
 
@@ -421,11 +423,11 @@ def test_every_split_needs_graphs():
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1]])
-def test_seeds_are_different(seeds):
+def test_duplicate_or_missing_seeds_are_refused(seeds):
     with pytest.raises(ValueError, match="seeds: expected different whole numbers"):
         train(make_experiment(), make_benchmark(), seeds, device="cpu")
 
 
-def test_large_seeds_are_seeds():
+def test_large_seeds_are_accepted():
     (result,) = train(make_experiment(), make_benchmark(), [2**63 - 1], device="cpu")
     assert result.epochs == 3

@@ -27,7 +27,7 @@ def test_every_kind_of_domain(tmp_path: Path) -> None:
     assert dict(space.domains) == {
         "training.weight_decay": ("1e-5", "0"),
         "network.aggregators": ("[mean, dx1]", "[mean]"),
-        "network.hidden": Range(8, 16, step=4, whole=True),
+        "network.hidden": Range(8, 16, step=4, integer=True),
         "training.learning_rate": Range(1e-4, 1e-2, log=True),
         "network.scalers:identity": ("yes", "no"),
         "network.scalers:amplification": ("yes", "no"),
@@ -43,7 +43,7 @@ def test_every_kind_of_domain(tmp_path: Path) -> None:
     assert (found.training.weight_decay, found.training.learning_rate) == (1e-5, 0.0003)
     assert found.network.aggregators == ("mean", "dx1")
     assert found.network.scalers == ("amplification",)
-    assert (found.network.hidden, found.network.layers, found.network.towers) == (12, 4, 2)
+    assert (found.network.hidden, found.network.num_layers, found.network.towers) == (12, 4, 2)
 
 
 def test_finite_spaces_are_counted_and_listed() -> None:
@@ -108,7 +108,7 @@ def test_unknown_spaces_and_broken_files_are_refused_by_name(tmp_path: Path) -> 
     (tmp_path / "space.yaml").write_text("settings: [")
     with pytest.raises(ValueError, match=r"space.yaml: "):
         load_space(tmp_path / "space.yaml")
-    with pytest.raises(FileNotFoundError, match=r"none\.yaml: expected a YAML file with a space, found none; check"):
+    with pytest.raises(FileNotFoundError, match=r"none\.yaml: expected a YAML file with a space, got none; check"):
         load_space(tmp_path / "none.yaml")
 
 
@@ -122,5 +122,5 @@ def test_a_setting_that_stands_twice_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "log"), [("true", True), ("True", True), ("false", False), ("FALSE", False)])
 def test_true_and_false_as_yaml_writes_them(text: str, log: bool) -> None:
     assert read_space({"settings": {"a.b": {"low": "1", "high": "2", "log": text}}}).domains["a.b"] == Range(
-        1, 2, log=log, whole=True
+        1, 2, log=log, integer=True
     )

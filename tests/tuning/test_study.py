@@ -1,4 +1,4 @@
-"""A study: what it proposes, remembers and refuses."""
+"""A search: proposals, resuming, and refusals."""
 
 import sys
 import threading
@@ -23,31 +23,30 @@ def make(folder: Path, data: Any = GRID, name: str = "digits/mean", **changed: A
 
 def run(search: Search, total: int) -> list[dict[str, Any]]:
     """Run trials whose score falls with dropout."""
-    found = []
+    values = []
     while (trial := search.next(total)) is not None:
-        found.append(trial.values)
+        values.append(trial.values)
         search.tell(trial, 1 - float(trial.values["network.dropout"]))
-    return found
+    return values
 
 
-def test_a_small_grid_is_tried_completely_and_once(tmp_path: Path) -> None:
-    found = run(make(tmp_path), 10)
-    assert found == read_space(GRID).combinations()
+def test_a_small_grid_is_searched_completely_and_once(tmp_path: Path) -> None:
+    assert run(make(tmp_path), 10) == read_space(GRID).combinations()
     assert run(make(tmp_path), 10) == []
 
 
 @pytest.mark.parametrize("data", [GRID, OPEN], ids=["grid", "open"])
-def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path: Path, data: Any) -> None:
-    whole = run(make(tmp_path / "whole", data), 3)
-    parts = run(make(tmp_path / "parts", data), 1)
-    under_way = make(tmp_path / "parts", data).next(3)  # killed here
-    again = make(tmp_path / "parts", data).next(3)
-    assert under_way == again
-    assert [*parts, *run(make(tmp_path / "parts", data), 3)] == whole
-    assert len(whole) == 3
+def test_a_resumed_search_equals_an_uninterrupted_one(tmp_path: Path, data: Any) -> None:
+    uninterrupted = run(make(tmp_path / "uninterrupted", data), 3)
+    first = run(make(tmp_path / "resumed", data), 1)
+    running = make(tmp_path / "resumed", data).next(3)  # killed here
+    again = make(tmp_path / "resumed", data).next(3)
+    assert running == again
+    assert [*first, *run(make(tmp_path / "resumed", data), 3)] == uninterrupted
+    assert len(uninterrupted) == 3
 
 
-def test_what_is_under_way_is_not_given_again(tmp_path: Path) -> None:
+def test_running_trials_are_not_returned_again(tmp_path: Path) -> None:
     search = make(tmp_path)
     busy: list[int] = []
     while (trial := search.next(10, busy)) is not None:
@@ -62,9 +61,9 @@ def test_other_seeds_propose_other_values(tmp_path: Path) -> None:
     assert run(make(tmp_path / "a", OPEN), 2) != run(make(tmp_path / "b", OPEN, seed=1), 2)
 
 
-def test_a_proposal_that_was_cut_off_is_given_up(tmp_path: Path) -> None:
+def test_an_interrupted_proposal_is_failed(tmp_path: Path) -> None:
     search = make(tmp_path)
-    search.study.ask()  # no value was chosen yet
+    search.study.ask()  # without values yet
     assert run(make(tmp_path), 10) == read_space(GRID).combinations()
 
 
@@ -120,44 +119,44 @@ def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"expected a new folder or one of the same search.*differs in {what};"):
             make(tmp_path, data, **changed)
     with pytest.raises(
-        ValueError, match=r"differs in network\.hidden \(78 there, 48 asked for\), network\.aggregators"
+        ValueError, match=r"differs in network\.hidden \(78 there, 48 requested\), network\.aggregators"
     ):
         make(tmp_path, name="digits/dx")
 
 
-def test_a_search_goes_on_when_dgn_has_a_new_setting(tmp_path: Path) -> None:
-    under_way = make(tmp_path).next(4)
+def test_a_search_resumes_when_dgn_has_a_new_setting(tmp_path: Path) -> None:
+    running = make(tmp_path).next(4)
     path = tmp_path / "search.yaml"
-    told = yaml.safe_load(path.read_text())
-    del told["experiment"]["network"]["dropout"]  # as if it had not been one then
-    path.write_text(yaml.safe_dump(told))
-    assert make(tmp_path).next(4) == under_way
+    description = yaml.safe_load(path.read_text())
+    del description["experiment"]["network"]["dropout"]  # as if written before the setting existed
+    path.write_text(yaml.safe_dump(description))
+    assert make(tmp_path).next(4) == running
     assert yaml.safe_load(path.read_text())["experiment"]["network"]["dropout"] == 0
 
 
-def test_names_that_are_no_setting_are_refused_at_once(tmp_path: Path) -> None:
+def test_unknown_settings_are_refused_before_the_first_trial(tmp_path: Path) -> None:
     space: Space = read_space({"settings": {"network.droput": ["0"]}})
     with pytest.raises(ValueError, match=r"setting of the space: .* did you mean 'network.dropout'"):
         Search(tmp_path, load_experiment("digits/mean"), space, [41])
     assert not list(tmp_path.iterdir())
 
 
-def test_without_optuna_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_optuna_no_folder_is_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ImportError, match=r"pip install 'dgn\[search\]'"):
         make(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_a_line_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
-    whole = run(make(tmp_path, OPEN), 2)
+def test_a_truncated_line_is_written_again(tmp_path: Path) -> None:
+    values = run(make(tmp_path, OPEN), 2)
     log = tmp_path / "study.log"
     log.write_bytes(log.read_bytes()[:-20])  # the score of the second trial, on a disk that was full
-    assert run(make(tmp_path, OPEN), 3)[0] == whole[1]
+    assert run(make(tmp_path, OPEN), 3)[0] == values[1]
     assert len(make(tmp_path, OPEN).ended()) == 3
 
 
-def test_a_lock_that_a_killed_process_left_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dgn.tuning.study.GRACE", 3)
     here = Path("search")  # relative, as searches are by default
@@ -172,12 +171,12 @@ def test_a_lock_that_a_killed_process_left_is_taken_over(tmp_path: Path, monkeyp
             patched.setattr(f"optuna.storages.journal._file.{lock}.release", lambda _: None)
         with pytest.raises(SystemExit):
             killed.next(10)
-    assert [each.name for each in here.glob("*.lock")] == ["study.log.lock"]
-    found: list[Any] = []
-    going_on = threading.Thread(target=lambda: found.extend(run(make(here), 10)), daemon=True)
-    going_on.start()
-    going_on.join(20)
-    assert len(found) == 4
+    assert [path.name for path in here.glob("*.lock")] == ["study.log.lock"]
+    values: list[Any] = []
+    resumed = threading.Thread(target=lambda: values.extend(run(make(here), 10)), daemon=True)
+    resumed.start()
+    resumed.join(20)
+    assert len(values) == 4
 
 
 def test_two_searches_in_a_folder_share_their_trials(tmp_path: Path) -> None:

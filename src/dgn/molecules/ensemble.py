@@ -16,9 +16,9 @@ from dgn.data.prefetch import prefetch
 from dgn.molecules.encodings import trained_encodings
 from dgn.molecules.featurize import featurize, featurize_chunks
 from dgn.nn import DGN
-from dgn.training.build import Inputs, build_branch
-from dgn.training.ensemble_inference import ask
+from dgn.training.build import Inputs, build_member
 from dgn.training.experiment import Experiment
+from dgn.training.inference import predict_ensemble
 
 Weights = Mapping[str, Tensor]
 
@@ -36,7 +36,7 @@ class Ensemble:
         self.delta, self.targets = delta, targets
         self.structure = trained_encodings(experiment.data, weights[0]) if weights else None
         inputs = Inputs(ATOMS, BONDS, targets, self.structure)
-        self.networks = [build_branch(experiment.network, inputs, delta) for _ in weights]
+        self.networks = [build_member(experiment.network, inputs, delta) for _ in weights]
         for network, tensors in zip(self.networks, weights, strict=True):
             _load(network, tensors)
             network.to(self.device).eval()
@@ -44,7 +44,7 @@ class Ensemble:
     def __call__(self, graphs: PackedGraphs) -> Tensor:
         """The outputs of each member for each molecule: [M, G, T] on the CPU."""
         graphs = self.add_required_inputs(graphs)
-        return ask(self.networks, self.experiment.network, self.targets, graphs, self.device)
+        return predict_ensemble(self.networks, self.experiment.network, self.targets, graphs, self.device)
 
     def add_required_inputs(self, graphs: PackedGraphs) -> PackedGraphs:
         """The graphs with the directions and structural encodings that the networks read."""

@@ -1,4 +1,4 @@
-"""Experiments, objectives, and the loop that trains them."""
+"""Experiments, training, evaluation and inference."""
 
 from dgn.graph.checks import check_extra
 

@@ -1,4 +1,4 @@
-"""From settings to a network: encoders that fit the data, then the layers."""
+"""Building a network from its settings and the inputs of its graphs."""
 
 from dataclasses import dataclass, replace
 
@@ -12,16 +12,16 @@ from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, Ensemble, Linear, Stru
 from dgn.training.config import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
-WIDTHS: dict[str, tuple[int, int | None]] = {"cifar10": (5, 1), "digits": (1, None)}  # numbers of nodes and edges
+WIDTHS: dict[str, tuple[int, int | None]] = {"cifar10": (5, 1), "digits": (1, None)}  # node and edge features
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What goes into a network and how much comes out.
+    """The inputs of a network and the number of its outputs.
 
-    ``nodes`` and ``edges`` are the categories of each column, or the number of columns with numbers; ``edges`` is
-    ``None`` without features. With ``structure`` there are structural numbers as well; where it has kinds of edges,
-    these take the place of ``edges``.
+    ``nodes`` and ``edges`` are the numbers of categories of each column, or the number of continuous columns; ``edges``
+    is ``None`` without edge features. ``structure`` describes structural encodings; its edge types, if it has any,
+    replace ``edges``.
     """
 
     nodes: Columns
@@ -42,7 +42,7 @@ class Inputs:
 
 
 def known_inputs(dataset: str) -> Inputs:
-    """The inputs of a benchmark by its name, without opening it.
+    """The inputs of a benchmark by its name, without loading it.
 
     >>> known_inputs("zinc")
     Inputs(nodes=(28,), edges=(4,), targets=1, structure=None)
@@ -53,25 +53,25 @@ def known_inputs(dataset: str) -> Inputs:
 
 
 def inputs_for(data: DataSettings) -> Inputs:
-    """The inputs of an experiment, enough to count parameters; only graphs of one's own are opened for it.
+    """The inputs of an experiment, enough to count parameters; only the dataset ``own`` is loaded.
 
-    >>> inputs_for(DataSettings(dataset="zinc", random_walk=16, rings=(5, 6))).structure.scale.shape
+    >>> inputs_for(DataSettings(dataset="zinc", rwse_steps=16, ring_sizes=(5, 6))).structure.scale.shape
     torch.Size([18])
     """
     if data.dataset == "own":
         return Inputs.of(with_encodings(load_benchmark("own", data.path), data.rwse_steps, data.ring_sizes))
-    known = known_inputs(data.dataset)
+    inputs = known_inputs(data.dataset)
     if data.structural:
-        numbers = isinstance(known.edges, int)
-        edges = known.edges + len(data.ring_sizes) if isinstance(known.edges, int) else known.edges
-        sizes = None if numbers else TASKS[data.dataset].edge_categories or ()
+        is_continuous = isinstance(inputs.edges, int)
+        edges = inputs.edges + len(data.ring_sizes) if isinstance(inputs.edges, int) else inputs.edges
+        sizes = None if is_continuous else TASKS[data.dataset].edge_categories or ()
         blank = Structure.blank(data.rwse_steps, data.ring_sizes, sizes)
-        known = replace(known, edges=edges, structure=blank)
-    return known
+        inputs = replace(inputs, edges=edges, structure=blank)
+    return inputs
 
 
 def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float) -> DGN | Ensemble:
-    """The network of an experiment for the graphs it is trained on.
+    """The network of an experiment for its training graphs.
 
     ``delta`` is the mean of log(degree + 1) over the training nodes.
     """
@@ -79,25 +79,24 @@ def build_network(settings: NetworkSettings, benchmark: Benchmark, delta: float)
 
 
 def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | None = None) -> DGN | Ensemble:
-    """The network of an experiment for what is known of its graphs; scalers need ``delta``, as in :class:`DGN`.
+    """The network of an experiment for the inputs of its graphs; scalers need ``delta``, as in :class:`DGN`.
 
     >>> network = build_for_inputs(NetworkSettings(hidden=8, aggregators=("mean",)), known_inputs("zinc"))
     >>> network.node_encoder, network.head[-1].out_features
     (CategoryEncoder((28,), 8), 1)
     """
     if settings.ensemble_size == 1:
-        return build_branch(settings, inputs, delta)
-    return Ensemble([build_branch(settings, inputs, delta) for _ in range(settings.ensemble_size)])
+        return build_member(settings, inputs, delta)
+    return Ensemble([build_member(settings, inputs, delta) for _ in range(settings.ensemble_size)])
 
 
-def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None) -> DGN:
-    """One network, or one branch of several."""
+def build_member(settings: NetworkSettings, inputs: Inputs, delta: float | None) -> DGN:
+    """A single network, or one ensemble member."""
     node_encoder, edge_encoder = _encoder(inputs.nodes, settings.hidden), _edge_encoder(settings, inputs)
     structure = inputs.structure
     if settings.edge_dim is not None and edge_encoder is None:
         raise ValueError(
-            f"network.edge_dim: expected none, for the graphs have no edge features, got {settings.edge_dim}; "
-            "leave it out"
+            f"network.edge_dim: expected none for graphs without edge features, got {settings.edge_dim}; leave it out"
         )
     encoder = None if structure is None else StructuralEncoder(structure.scale, structure.offset, settings.hidden)
     return DGN(
@@ -111,7 +110,7 @@ def build_branch(settings: NetworkSettings, inputs: Inputs, delta: float | None)
 
 
 def count_parameters(network: nn.Module) -> int:
-    """The number of trained parameters.
+    """The number of trainable parameters.
 
     >>> count_parameters(nn.Linear(2, 3))
     9
@@ -120,7 +119,7 @@ def count_parameters(network: nn.Module) -> int:
 
 
 def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None:
-    """Features of edges, if the network wants them and there are any."""
+    """The encoder of edge features, if the network reads them and there are any."""
     if settings.edge_dim is None:
         return None
     kinds = None if inputs.structure is None else inputs.structure.edge_types

@@ -1,4 +1,4 @@
-"""The settings of an experiment, section by section, with what each one means."""
+"""The settings of an experiment by section, with their meanings, defaults and ranges."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,33 +10,33 @@ __all__ = ["AugmentationSettings", "DataSettings", "NetworkSettings", "Published
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """Which graphs."""
+    """The graphs."""
 
     dataset: str = setting("name of the benchmark")
-    path: str | None = setting("a file or folder to read it from; none: the usual place of the benchmark", None)
+    path: str | None = setting("file or folder of the dataset; none: the default location of the benchmark", None)
     directions: int | None = setting(
-        "how many eigenvectors to compute; none: as many as the network needs", None, least=0
+        "number of eigenvectors to compute; none: as many as the network needs", None, least=0
     )
-    normalization: Literal["rw", "sym"] | None = setting("of the Laplacian (none: L = D - A)", None)
+    normalization: Literal["rw", "sym"] | None = setting("normalization of the Laplacian (none: L = D - A)", None)
     rwse_steps: int = setting(
-        "add return probabilities of random walks of up to so many steps to the input", 0, least=0
+        "random-walk structural encoding: return probabilities of walks of 1 to this many steps; 0: none", 0, least=0
     )
-    ring_sizes: tuple[int, ...] = setting("add numbers of rings of these sizes to the input of nodes and edges", ())
-    train_fraction: float = setting("train on the first part of the training graphs", 1.0, above=0, most=1)
+    ring_sizes: tuple[int, ...] = setting("structural encoding: counts of rings of these sizes, of nodes and edges", ())
+    train_fraction: float = setting("fraction of the training graphs to train on, the first ones", 1.0, above=0, most=1)
 
     def __post_init__(self) -> None:
         check_ranges(self, "data")
         if self.ring_sizes and (len(set(self.ring_sizes)) < len(self.ring_sizes) or min(self.ring_sizes) < 3):
             raise ValueError(
-                f"data.ring_sizes: expected different numbers from 3, got {list(self.ring_sizes)}; for example [3, 4, "
-                "5]"
+                f"data.ring_sizes: expected distinct sizes of at least 3, got {list(self.ring_sizes)}; for example "
+                "[3, 4, 5]"
             )
 
     @property
     def structural(self) -> bool:
-        """Whether nodes have structural numbers.
+        """Whether graphs have structural encodings.
 
-        >>> DataSettings(dataset="zinc", rings=(6,)).structural
+        >>> DataSettings(dataset="zinc", ring_sizes=(6,)).structural
         True
         """
         return bool(self.rwse_steps or self.ring_sizes)
@@ -44,35 +44,32 @@ class DataSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """How to train and what to report."""
+    """Optimization, distillation and model selection."""
 
-    batch_size: int = setting("graphs in a step", 128, least=1)
-    epochs: int = setting("at most so many passes over the training graphs", 1000, least=1)
-    learning_rate: float = setting("of Adam, at the start", 1e-3, above=0)
-    weight_decay: float = setting("coupled L2 decay of Adam", 0.0, least=0)
-    schedule: Literal["plateau", "cosine"] = setting("how the learning rate falls", "plateau")
-    lr_decay_factor: float = setting("plateau: multiply the learning rate by it", 0.5, above=0, below=1)
-    patience: int = setting("plateau: after so many epochs without improvement", 20, least=0)
-    min_learning_rate: float = setting("plateau: stop below it; cosine: end there", 1e-5, least=0)
-    warmup: int = setting("cosine: epochs of linear growth at the start", 0, least=0)
+    batch_size: int = setting("graphs per step", 128, least=1)
+    epochs: int = setting("maximal number of epochs", 1000, least=1)
+    learning_rate: float = setting("initial learning rate of Adam", 1e-3, above=0)
+    weight_decay: float = setting("coupled L2 penalty of Adam", 0.0, least=0)
+    schedule: Literal["plateau", "cosine"] = setting("learning rate schedule", "plateau")
+    lr_decay_factor: float = setting("plateau: factor of each learning rate decay", 0.5, above=0, below=1)
+    patience: int = setting("plateau: epochs without improvement before a decay", 20, least=0)
+    min_learning_rate: float = setting("plateau: training stops below it; cosine: final learning rate", 1e-5, least=0)
+    warmup: int = setting("cosine: epochs of linear warm-up", 0, least=0)
     ema_decay: float = setting(
-        "score a running average of the weights that decays by this factor", 0.0, least=0, below=1
+        "decay of the exponential moving average (EMA) of the weights, which is scored; 0: none", 0.0, least=0, below=1
     )
-    label_smoothing: float = setting(
-        "share of the label that is spread over all classes in training", 0.0, least=0, below=1
-    )
+    label_smoothing: float = setting("label smoothing of class labels in training", 0.0, least=0, below=1)
     distill_from: str | None = setting(
-        "a run of the same graphs, by name or folder: what its networks say becomes part of the labels of classes",
-        None,
+        "distillation: name or folder of a run on the same graphs whose seeds are the teachers (classification)", None
     )
-    distill_weight: float = setting("with teachers: the share of a label that is theirs", 0.5, above=0, most=1)
+    distill_weight: float = setting("distillation: weight of the teachers in the soft targets", 0.5, above=0, most=1)
     metric: (
         Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
-    ) = setting("the score that counts (none: that of the benchmark)", None)
-    monitor: Literal["loss", "metric"] = setting("what the plateau watches on the validation graphs", "loss")
-    checkpoint: Literal["last", "best"] = setting("the epoch whose model counts", "last")
-    seeds: tuple[int, ...] = setting("one run for each", (41, 95, 12, 35))
-    precision: Literal["32-true", "tf32-true", "bf16-mixed"] = setting("of the arithmetic", "32-true")
+    ) = setting("main metric (none: that of the benchmark)", None)
+    monitor: Literal["loss", "metric"] = setting("plateau: monitored quantity of the validation split", "loss")
+    checkpoint: Literal["last", "best"] = setting("epoch whose weights are reported (best: by validation)", "last")
+    seeds: tuple[int, ...] = setting("seeds, one run each", (41, 95, 12, 35))
+    precision: Literal["32-true", "tf32-true", "bf16-mixed"] = setting("floating-point precision", "32-true")
 
     def __post_init__(self) -> None:
         check_ranges(self, "training")
@@ -83,25 +80,30 @@ class TrainingSettings:
             )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not all(0 <= n < 1 << 64 for n in self.seeds):
             raise ValueError(
-                f"training.seeds: expected different whole numbers from 0, below 2**64, got {list(self.seeds)}; for "
+                f"training.seeds: expected distinct integers from 0, below 2**64, got {list(self.seeds)}; for "
                 "example [41, 95]"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentationSettings:
-    """What happens to the field and the inputs of a training graph."""
+    """Augmentation of the field and the inputs of training graphs."""
 
     reflection: bool = setting("flip the sign of each direction of each graph at random", False)
-    rotation: float = setting("turn the first two directions by up to so many degrees", 0.0, least=0, most=180)
-    distortion: float = setting("noise of so many mean absolute values of the field", 0.0, least=0)
-    resample: bool = setting("draw another basis of each repeated eigenspace", False)
+    rotation: float = setting(
+        "rotate the first two directions by a random angle of up to this many degrees", 0.0, least=0, most=180
+    )
+    distortion: float = setting("noise on the field, in multiples of its mean absolute value", 0.0, least=0)
+    resample: bool = setting("draw a random basis of each repeated eigenspace", False)
     mirror: bool = setting("mirror each graph along its last coordinate with probability 1/2", False)
     cutout: float = setting(
-        "hide inputs, not coordinates, in a square of this share of width and height", 0.0, least=0, most=1
+        "cutout: mask inputs, except coordinates, in a square of this fraction of width and height",
+        0.0,
+        least=0,
+        most=1,
     )
     input_noise: float = setting(
-        "noise on inputs, the same for a whole graph, in their standard deviations", 0.0, least=0
+        "noise on inputs, constant over a graph, in multiples of their standard deviations", 0.0, least=0
     )
 
     def __post_init__(self) -> None:
@@ -110,15 +112,15 @@ class AugmentationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What the paper reports for the run, in the units of the paper."""
+    """The published result of the run, in the units of the paper."""
 
-    score: float = setting("on the test graphs; percent, except mean absolute errors")
+    score: float = setting("test score; percent, except mean absolute errors")
     deviation: float | None = setting("standard deviation over the seeds", None, least=0)
     parameters: int | None = setting("number of parameters", None, least=1)
     seeds: int | None = setting("number of runs", None, least=1)
-    table: Literal["table1", "table2"] | None = setting("of the paper", None)
-    assumed: tuple[str, ...] = setting("settings that nobody published, chosen here", ())
-    changed: tuple[str, ...] = setting("settings that were published, and are others here", ())
+    table: Literal["table1", "table2"] | None = setting("table of the paper", None)
+    assumed: tuple[str, ...] = setting("unpublished settings, chosen here", ())
+    changed: tuple[str, ...] = setting("settings that differ from the published ones", ())
 
     def __post_init__(self) -> None:
         check_ranges(self, "published")

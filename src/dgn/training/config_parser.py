@@ -1,4 +1,4 @@
-"""Plain data to frozen dataclasses and back: types and ranges are checked, unknown keys refused."""
+"""Conversion between plain data and frozen dataclasses; types are checked, unknown keys refused."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 
 
 def read(kind: type[T], data: object, where: str) -> T:
-    """Build a dataclass from a mapping; ``where`` is the dotted name of the mapping, empty at the top.
+    """A dataclass built from a mapping; ``where`` is the dotted name of the mapping, empty at the top.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -30,25 +30,25 @@ def read(kind: type[T], data: object, where: str) -> T:
     if not isinstance(data, Mapping):
         raise ValueError(f"{subject}: expected keys with values, got {data!r}; write 'key: value' lines below it")
     assert is_dataclass(kind)
-    known, hints = {each.name: each for each in fields(kind)}, get_type_hints(kind)
+    declared, hints = {field.name: field for field in fields(kind)}, get_type_hints(kind)
     for key in data:
-        check_option(f"key of {subject}", key, tuple(known))
-    missing = [name for name, each in known.items() if name not in data and _is_required(each)]
+        check_option(f"key of {subject}", key, tuple(declared))
+    missing = [name for name, field in declared.items() if name not in data and _is_required(field)]
     if missing:
         raise ValueError(f"{subject}: expected a value for {', '.join(missing)}, got none; add it")
     dotted = f"{where}." if where else ""
     return kind(**{key: convert(hints[key], value, f"{dotted}{key}") for key, value in data.items()})
 
 
-def _is_required(each: "Field[Any]") -> bool:
-    return each.default is MISSING and each.default_factory is MISSING
+def _is_required(field: "Field[Any]") -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def convert(hint: Any, value: object, where: str) -> Any:
-    """A value of plain data as the type that ``hint`` asks for."""
+    """A value of plain data, converted to the type of ``hint``."""
     kind, inner = get_origin(hint), get_args(hint)
     if kind in (Union, UnionType):
-        (other,) = (part for part in inner if part is not type(None))
+        (other,) = (option for option in inner if option is not type(None))
         return None if value is None else convert(other, value, where)
     if kind is Literal:
         check_option(where, value, inner)
@@ -56,7 +56,7 @@ def convert(hint: Any, value: object, where: str) -> Any:
     if kind is tuple:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}: expected a list, got {value!r}; write [{value}]")
-        return tuple(convert(inner[0], part, f"{where}[{number}]") for number, part in enumerate(value))
+        return tuple(convert(inner[0], item, f"{where}[{index}]") for index, item in enumerate(value))
     if isinstance(hint, type) and is_dataclass(hint):
         return read(hint, value, where)
     return _plain(hint, value, where)
@@ -65,16 +65,16 @@ def convert(hint: Any, value: object, where: str) -> Any:
 def _plain(hint: type, value: object, where: str) -> Any:
     # true is an int in Python, and 1 is a float in a configuration
     fits = isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
-    whole = hint is float and isinstance(value, int) and not isinstance(value, bool)
-    if not fits and not whole:
+    is_int = hint is float and isinstance(value, int) and not isinstance(value, bool)
+    if not fits and not is_int:
         raise ValueError(f"{where}: expected {WORDS[hint]}, got {value!r}; write one")
     if hint is float and not math.isfinite(float(value)):  # type: ignore[arg-type]
         raise ValueError(f"{where}: expected a finite number, got {value}; leave the setting out for its default")
-    return float(value) if whole else value  # type: ignore[arg-type]
+    return float(value) if is_int else value  # type: ignore[arg-type]
 
 
 def plain(settings: Any) -> Any:
-    """The reverse of :func:`read`: nothing but dicts, lists, numbers, text and None."""
+    """Plain data (dicts, lists, numbers, text, None) of a dataclass; the inverse of :func:`read`."""
     if is_dataclass(settings):
-        return {each.name: plain(getattr(settings, each.name)) for each in fields(settings)}
-    return [plain(part) for part in settings] if isinstance(settings, tuple) else settings
+        return {field.name: plain(getattr(settings, field.name)) for field in fields(settings)}
+    return [plain(item) for item in settings] if isinstance(settings, tuple) else settings

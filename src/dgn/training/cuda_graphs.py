@@ -1,48 +1,52 @@
-"""A step that is repeated: captured once as a CUDA graph and replayed, or simply called."""
+"""CUDA graphs of a training step, and of gathering the batches that it reads."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
+from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.static_batch import BatchShape, StaticBatches
+
 Step = Callable[[Tensor, Tensor], None]
 
-WARMUP = 3  # calls before a capture, in which kernels are compiled and memory is found
+WARMUP = 3  # calls before a capture, in which kernels are compiled and memory is allocated
 
 
 class GraphedStep:
-    """Run ``step(row, counter)`` for the first rows of ``words`` [S, W].
+    """Run ``step(row, counter)`` for the first rows of ``buffer`` [S, W].
 
-    With ``capture`` the step becomes one CUDA graph that fetches its row by a counter on the device: each repetition
-    is a single launch, and nothing waits. The step must then not depend on the host, and read and write the same
-    tensors every time; ``generators`` are those it draws from. Without, the step is called.
+    With ``capture`` the step becomes one CUDA graph that fetches its row by a counter on the device. Each repetition is
+    then a single launch without synchronization. The step must not depend on the host, and must read and write the same
+    tensors every time; ``generators`` are those it draws from. Without ``capture`` the step is called.
     """
 
     def __init__(
-        self, step: Step, words: Tensor, generators: Iterable[torch.Generator] = (), capture: bool = False
+        self, step: Step, buffer: Tensor, generators: Iterable[torch.Generator] = (), capture: bool = False
     ) -> None:
-        self.step, self.words = step, words
-        self.counter = torch.zeros(1, dtype=torch.long, device=words.device)
+        self.step, self.buffer = step, buffer
+        self.counter = torch.zeros(1, dtype=torch.long, device=buffer.device)
         self.graph: torch.cuda.CUDAGraph | None = None
         if capture:
-            self.row = torch.zeros_like(words[0])
+            self.row = torch.zeros_like(buffer[0])
             self._capture(generators)
 
     def steps(self, count: int) -> Iterator[None]:
         """Repeat the step for the first ``count`` rows, one at a time."""
         self.counter.zero_()
-        for number in range(count):
+        for index in range(count):
             if self.graph is None:
-                self.step(self.words[number], self.counter)
+                self.step(self.buffer[index], self.counter)
                 self.counter += 1
             else:
                 self.graph.replay()
             yield
 
-    def _once(self) -> None:
-        torch.index_select(self.words, 0, self.counter, out=self.row[None])
+    def _run_step(self) -> None:
+        torch.index_select(self.buffer, 0, self.counter, out=self.row[None])
         self.step(self.row, self.counter)
         self.counter += 1
 
@@ -50,30 +54,89 @@ class GraphedStep:
         stream = torch.cuda.current_stream()
         for _ in range(WARMUP):
             self.counter.zero_()
-            self._once()
+            self._run_step()
         self.counter.zero_()
         stream.synchronize()
         self.graph = torch.cuda.CUDAGraph()
         for generator in generators:
             self.graph.register_generator_state(generator)
-        with captured(self.graph, stream):
-            self._once()
+        with capture_graph(self.graph, stream):
+            self._run_step()
+
+
+class EpochBuffer:
+    """Batches of a dataset in the rows of ``buffer`` [S, W], always at the same address.
+
+    Gathering takes many small operations. Where the graphs are on the device and unchanged, these are captured as one
+    CUDA graph too; a dataset that an epoch replaces (:meth:`DeviceDataset.replaced`) is gathered step by step. All of
+    it is queued after the previous steps, which still read the old batches.
+    """
+
+    def __init__(
+        self, dataset: DeviceDataset, shape: BatchShape, example: StaticBatches, rows: int, device: torch.device
+    ) -> None:
+        self.dataset, self.shape = dataset, shape
+        self.buffer = example.words[:1].to(device).expand(rows, -1).contiguous()
+        self.index = torch.full((rows, shape.graphs), -1, device=device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def fill_chunks(self, chunks: Sequence[Tensor], dataset: DeviceDataset, prefilled: bool) -> Iterator[None]:
+        """Fill the buffer with one chunk of an epoch after the other; ``prefilled``: it holds the first one already.
+
+        From another device the next chunk is gathered in a thread while the current one is used.
+        """
+        if self.dataset.device == self.buffer.device:
+            for number, chunk in enumerate(chunks):
+                if number or not prefilled:
+                    self.fill(chunk, dataset)
+                yield
+            return
+        with ThreadPoolExecutor(1) as pool:
+            pending = pool.submit(dataset.gather, chunks[0], self.shape)
+            for next_chunk in [*chunks[1:], None]:
+                batches = pending.result()
+                if next_chunk is not None:
+                    pending = pool.submit(dataset.gather, next_chunk, self.shape)
+                self.buffer[: len(batches)].copy_(batches.words, non_blocking=True)
+                yield
+
+    def fill(self, index: Tensor, dataset: DeviceDataset) -> None:
+        """Write the batches of the graphs ``index`` [S, B] of a dataset into the first rows."""
+        if dataset is not self.dataset:
+            self.buffer[: len(index)].copy_(dataset.gather(index, self.shape).words)
+            return
+        if self.graph is None:
+            self._capture()
+        assert self.graph is not None
+        self.index[: len(index)].copy_(index.pin_memory(), non_blocking=True)
+        self.graph.replay()
+
+    def _capture(self) -> None:
+        stream = torch.cuda.current_stream()
+        self._gather()
+        stream.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with capture_graph(self.graph, stream):
+            self._gather()
+
+    def _gather(self) -> None:
+        self.buffer.copy_(self.dataset.gather(self.index, self.shape).words)
 
 
 @contextmanager
-def captured(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream) -> Iterator[None]:
-    """What is queued meanwhile becomes a graph instead of being run; other threads are not minded."""
-    with without_collection(), torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+def capture_graph(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream) -> Iterator[None]:
+    """Record kernels into a graph instead of running them; other threads may use the device meanwhile."""
+    with pause_gc(), torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
         yield
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
-    """Let Python collect no garbage meanwhile: an old graph among it frees memory, which would spoil a capture."""
-    collects = gc.isenabled()
+def pause_gc() -> Iterator[None]:
+    """Pause the garbage collector: an old CUDA graph that it frees would invalidate a capture."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()

@@ -1,4 +1,4 @@
-"""Where to train: the device, the processes, whether a dataset fits the device, and its memory after a run."""
+"""Devices: their choice, Lightning Fabric, matrix precision, and device memory."""
 
 import gc
 import os
@@ -14,8 +14,8 @@ from dgn.training.errors import NoDeviceError
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-SHARE = 0.4  # of the free memory of a device that a dataset may take
-BYTES_PER_EDGE, BYTES_PER_NODE = 100, 200  # of a dataset in place, with what it takes to sort and weigh it
+SHARE = 0.4  # fraction of the free device memory that a dataset may take
+BYTES_PER_EDGE, BYTES_PER_NODE = 100, 200  # of a dataset on the device, sorting and weights included
 
 
 def choose_device(device: str = "auto") -> torch.device:
@@ -24,25 +24,25 @@ def choose_device(device: str = "auto") -> torch.device:
     >>> choose_device("cpu")
     device(type='cpu')
     """
-    kind, _, number = device.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+    kind, _, index = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (index and not (kind == "cuda" and index.isdecimal())):
         raise ValueError(
             f"device: expected auto, cpu, cuda or cuda:0, got {device!r}; cuda is the GPU, and auto takes it if there "
             "is one"
         )
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if kind == "cuda" and int(number or 0) >= there:
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind == "cuda" and int(index or 0) >= count:
         raise NoDeviceError(
-            f"device: expected a CUDA device for {device!r}, got {there} of them on this machine with this PyTorch; "
+            f"device: expected a CUDA device for {device!r}, got {count} of them on this machine with this PyTorch; "
             "use --device cpu, or install a PyTorch with CUDA"
         )
-    on_gpu = kind == "cuda" or (kind == "auto" and there)
-    return torch.device("cuda", int(number or 0)) if on_gpu else torch.device("cpu")
+    on_gpu = kind == "cuda" or (kind == "auto" and count)
+    return torch.device("cuda", int(index or 0)) if on_gpu else torch.device("cpu")
 
 
 def make_fabric(device: str = "auto", precision: str = "32-true") -> "Fabric":
-    """Lightning's Fabric for a device; started by ``torchrun``, for all processes together."""
-    from lightning.fabric import Fabric  # takes seconds to load, and those who only predict do without
+    """Lightning's Fabric for a device, and for all processes that ``torchrun`` started."""
+    from lightning.fabric import Fabric  # takes seconds to load, and inference does without
 
     chosen, number = choose_device(device), device.partition(":")[2]
     processes, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -59,7 +59,7 @@ def make_fabric(device: str = "auto", precision: str = "32-true") -> "Fabric":
 
 @contextmanager
 def matrix_precision(precision: str) -> Iterator[None]:
-    """While it lasts, matrix products on a GPU round their factors to TF32 if ``precision`` asks for it."""
+    """Allow TF32 matrix products on a GPU inside the ``with`` block if ``precision`` is ``tf32-true``."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if precision == "tf32-true" else "highest")
     try:
@@ -69,7 +69,7 @@ def matrix_precision(precision: str) -> Iterator[None]:
 
 
 def dataset_device(graphs: PackedGraphs, device: torch.device) -> torch.device:
-    """The device itself where the graphs fit it, else the CPU, from which batches then come."""
+    """The device of the dataset: ``device`` where the graphs fit it, else the CPU."""
     if device.type != "cuda":
         return device
     need = BYTES_PER_EDGE * graphs.num_edges + BYTES_PER_NODE * graphs.num_nodes
@@ -77,9 +77,9 @@ def dataset_device(graphs: PackedGraphs, device: torch.device) -> torch.device:
 
 
 def free_memory() -> None:
-    """Give back what the last run held on the device: captured steps hold on to it until they are collected.
+    """Free the device memory of the last run, which captured CUDA graphs hold until they are collected.
 
-    A device that this process cannot use any more, as after an illegal access, raises a RuntimeError here.
+    A device that this process cannot use any more, as after an illegal access, raises a RuntimeError.
     """
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]

@@ -1,15 +1,15 @@
-"""What can end a run early, said so that one knows what to do."""
+"""Errors that end a run early, with their remedies."""
 
 from typing import Any
 
 import torch
 
-# Of a RuntimeError: the only sign on the CPU, and on a GPU where another than PyTorch's allocator asks for memory.
-WORDS = ("can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+# Texts of a RuntimeError: the only sign on the CPU, and on a GPU outside of PyTorch's allocator.
+MESSAGES = ("can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class TrainingError(RuntimeError):
-    """A run that could not go on. What was finished before stays in its folder and in ``results``."""
+    """A run that failed. Seeds that finished before stay in its folder and in ``results``."""
 
     def __init__(self, message: str, results: list[Any] | None = None) -> None:
         super().__init__(message)
@@ -17,7 +17,7 @@ class TrainingError(RuntimeError):
 
 
 class NoDeviceError(TrainingError):
-    """The device that was asked for is not there."""
+    """The requested device does not exist."""
 
 
 class OutOfMemoryError(TrainingError):
@@ -25,14 +25,14 @@ class OutOfMemoryError(TrainingError):
 
 
 class DivergedError(TrainingError):
-    """The loss is no number any more."""
+    """The loss is not finite."""
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an error says that memory ran out, on a GPU or on the CPU.
+    """Whether an error means that memory ran out, on a GPU or on the CPU.
 
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
     (True, True)
     """
-    said = isinstance(problem, RuntimeError) and any(words in str(problem) for words in WORDS)
-    return said or isinstance(problem, torch.OutOfMemoryError | MemoryError)
+    matches = isinstance(problem, RuntimeError) and any(message in str(problem) for message in MESSAGES)
+    return matches or isinstance(problem, torch.OutOfMemoryError | MemoryError)

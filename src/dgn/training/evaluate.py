@@ -1,4 +1,4 @@
-"""The loss and the scores of a split."""
+"""The loss and the metrics of a split."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -12,8 +12,8 @@ from dgn.data.packed import PackedGraphs
 from dgn.training.config import NetworkSettings
 from dgn.training.objectives import Objective
 
-SOFT_TARGETS = "lessons"  # the name of what teachers make of the labels of graphs
-FEW = 1 << 17  # predictions up to which scores are computed on the host: many small operations are slow on a GPU
+SOFT_TARGETS = "soft_targets"  # the key of distilled targets among the values of graphs
+FEW = 1 << 17  # predictions up to which metrics are computed on the host: many small operations are slow on a GPU
 
 
 class Scores(NamedTuple):
@@ -24,7 +24,7 @@ class Scores(NamedTuple):
 
 
 def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
-    """The values of nodes and edges that a network reads, or its weights are made of, as far as graphs have them."""
+    """Names of the node and edge inputs that a network or its weights read, among those that the graphs have."""
     potential, gap = settings.reads_potential, settings.plan.needs_gap
     nodes = {"x": True, "structure": True, "potential": potential, "gap": gap}
     edges = {"field": True, "edge_attr": settings.edge_dim is not None}
@@ -35,7 +35,7 @@ def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str
 
 
 def predict(network: nn.Module, batch: Batch) -> Tensor:
-    """What a network says of a batch, padding included: [G + 1, T], or [N, T] for nodes."""
+    """Predictions on a batch, padding included: [G + 1, T], or [N, T] for nodes."""
     prediction: Tensor = network(
         batch.nodes["x"],
         batch.graph,
@@ -48,71 +48,71 @@ def predict(network: nn.Module, batch: Batch) -> Tensor:
     return prediction
 
 
-def predict_sides(network: nn.Module, sides: Sequence[Batch]) -> Tensor:
-    """The mean of what a network says of a batch and its mirror image, or of the batch alone."""
-    first, *others = (predict(network, side) for side in sides)
+def predict_mean(network: nn.Module, views: Sequence[Batch]) -> Tensor:
+    """The mean prediction over views of a batch: the batch alone, or the batch and its mirror image."""
+    first, *others = (predict(network, view) for view in views)
     return torch.stack([first, *others]).mean(dim=0) if others else first
 
 
 def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
-    """The targets of a batch, and 1 or 0 for each whether it is real."""
+    """The targets of a batch, and 1 for each real row, 0 for padding."""
     if "y" in batch.nodes:
         return batch.nodes["y"], batch.node_mask[:, 0]
     return batch.graphs["y"], batch.graph_mask[:, 0]
 
 
 def training_target(batch: Batch) -> tuple[Tensor, Tensor]:
-    """What a network in training is told of a batch: its lessons, where it has teachers, or else its targets."""
+    """As :func:`target_of`, with soft targets in place of labels where there are any."""
     target, real = target_of(batch)
     return batch.graphs.get(SOFT_TARGETS, target), real
 
 
 class Split:
-    """Batches of a split that never change, and room on a device for what a network says of them.
+    """The static batches of a split, and a buffer on a device for predictions on them.
 
-    With several ``sides``, such as graphs and their mirror images, the mean of what it says of them counts; they stand
-    side by side in the words of a batch, which is read as the first of them. Batches that do not fit the device stay
-    where they are, and come to it one by one.
+    With several ``views``, such as graphs and their mirror images, the mean prediction is scored. The views are
+    concatenated in the rows of the batch buffer, which is read as the first of them. Batches that do not fit the device
+    stay where they are and are copied one by one.
     """
 
     def __init__(
         self,
-        sides: Sequence[StaticBatches],
+        views: Sequence[StaticBatches],
         objective: Objective,
         targets: int,
         device: torch.device | str | None = None,
     ) -> None:
-        batches, self.objective, self.sides = sides[0], objective, len(sides)
-        words = batches.words if len(sides) == 1 else torch.cat([side.words for side in sides], dim=1)
+        batches, self.objective, self.views = views[0], objective, len(views)
+        words = batches.words if len(views) == 1 else torch.cat([view.words for view in views], dim=1)
         self.batches = StaticBatches(words, batches.slots, batches.room, batches.scalers)
-        place = batches.words.device if device is None else device
-        every = [target_of(batch) for batch in self.batches]
-        real = torch.cat([real for _, real in every]) > 0
-        self.rows = [int(real.sum()) for _, real in every]
-        self.prediction = torch.zeros(len(batches), len(every[0][1]), targets, device=place)
-        self.terms = torch.zeros(2, device=place)
-        scored_on = "cpu" if self.prediction.numel() <= FEW else place
-        self.target = torch.cat([target for target, _ in every])[real].to(scored_on)
-        self.real = real.nonzero()[:, 0].to(scored_on)
+        predict_on = batches.words.device if device is None else device
+        batch_targets = [target_of(batch) for batch in self.batches]
+        real = torch.cat([real for _, real in batch_targets]) > 0
+        self.rows = [int(real.sum()) for _, real in batch_targets]
+        self.prediction = torch.zeros(len(batches), len(batch_targets[0][1]), targets, device=predict_on)
+        self.terms = torch.zeros(2, device=predict_on)
+        score_on = "cpu" if self.prediction.numel() <= FEW else predict_on
+        self.target = torch.cat([target for target, _ in batch_targets])[real].to(score_on)
+        self.real = real.nonzero()[:, 0].to(score_on)
 
     def fork(self) -> "Split":
-        """The same split with room for what another network says."""
+        """The same split with a buffer for the predictions of another network."""
         twin = copy(self)
         twin.prediction, twin.terms = torch.zeros_like(self.prediction), torch.zeros_like(self.terms)
         return twin
 
     @torch.no_grad()
     def step(self, network: nn.Module, row: Tensor, counter: Tensor) -> None:
-        """Predict for the batch in a row of words; ``counter`` [1] says which it is."""
-        sides = [self.batches.read(side) for side in row.to(self.prediction.device).chunk(self.sides)]
-        prediction = predict_sides(network, sides)
-        target, real = target_of(sides[0])
+        """Predict on the batch in a row of the buffer; ``counter`` [1] is the index of the batch."""
+        views = [self.batches.read(view) for view in row.to(self.prediction.device).chunk(self.views)]
+        prediction = predict_mean(network, views)
+        target, real = target_of(views[0])
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 
     def scores(self) -> Scores:
-        """The scores of all predictions; waits for them."""
-        found = self.prediction.flatten(0, 1).to(self.real.device)[self.real]
+        """The loss and metrics of all predictions; synchronizes with the device."""
+        prediction = self.prediction.flatten(0, 1).to(self.real.device)[self.real]
         numerator, denominator = self.terms.tolist()
         loss = numerator / denominator if denominator else 0.0
-        return Scores(loss, self.objective.metrics(found, self.target, self.rows))
+        return Scores(loss, self.objective.metrics(prediction, self.target, self.rows))

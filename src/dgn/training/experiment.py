@@ -1,4 +1,4 @@
-"""An experiment: data, network, training and what was published, from a YAML file."""
+"""Experiments: settings of data, network, training and augmentation, and published results, from YAML files."""
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,9 +15,9 @@ from dgn.training.config import AugmentationSettings, DataSettings, NetworkSetti
 from dgn.training.config_parser import plain, read
 
 SUFFIXES = (".yaml", ".yml")
-IRRELEVANT = ("name", "published", "training.seeds")  # to what a seed learns
-COORDINATES = 2  # of graphs that have them in the place of eigenvectors
-TOLD = 3  # settings that are named where experiments differ
+IRRELEVANT = ("name", "published", "training.seeds")  # to the result of a seed
+COORDINATES = 2  # directions of graphs with coordinates instead of eigenvectors
+MAX_SHOWN = 3  # settings that a message names where experiments differ
 SECTIONS = {
     "data": DataSettings,
     "network": NetworkSettings,
@@ -46,11 +46,11 @@ class Experiment:
     published: Published | None = None
 
     def __post_init__(self) -> None:
-        given, needed = self.data.directions, self.network.num_directions
-        if given is not None and given < needed:
+        directions, needed = self.data.directions, self.network.num_directions
+        if directions is not None and directions < needed:
             raise ValueError(
-                f"data.directions: expected at least the {needed} that the network reads, got {given}; raise it or "
-                "leave it out"
+                f"data.directions: expected at least the {needed} that the network reads, got {directions}; raise it "
+                "or leave it out"
             )
         task = TASKS.get(self.data.dataset)
         if task is not None and task.coordinates and needed > COORDINATES:
@@ -61,43 +61,43 @@ class Experiment:
 
     @property
     def num_directions(self) -> int:
-        """How many eigenvectors the graphs get."""
+        """The number of eigenvectors that are computed for the graphs."""
         return self.network.num_directions if self.data.directions is None else self.data.directions
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data with every setting, defaults too."""
+        """Plain data with all settings, defaults included."""
         data: dict[str, Any] = plain(self)
         return data
 
     def differences(self, other: "Experiment") -> list[str]:
-        """Settings in which another experiment would train differently.
+        """Names of the settings whose difference changes the training.
 
-        Names, published results and the list of seeds are none: a seed gives the same whatever the others are.
+        Names, published results and the list of seeds do not: the result of a seed does not depend on the others.
 
         >>> one, two = (load_experiment("digits/mean", [f"training.epochs={n}", f"name=n{n}"]) for n in (1, 2))
         >>> one.differences(two)
         ['training.epochs']
         """
-        here, there = (_flat(each.to_dict()) for each in (self, other))
+        here, there = (_flatten(experiment.to_dict()) for experiment in (self, other))
         return [key for key in dict.fromkeys([*here, *there]) if here.get(key) != there.get(key)]
 
-    def format_diff(self, there: "Experiment") -> str:
-        """The first settings in which another experiment would train differently, with both values; or nothing.
+    def format_diff(self, other: "Experiment") -> str:
+        """The first settings of :meth:`differences` with both values, as text; empty without any.
 
         >>> one, two = (load_experiment("digits/mean", [f"training.epochs={n}"]) for n in (1, 2))
         >>> one.format_diff(two)
-        'training.epochs (2 there, 1 asked for)'
+        'training.epochs (2 there, 1 requested)'
         """
-        changed, asked, found = self.differences(there), _flat(self.to_dict()), _flat(there.to_dict())
-        told = [f"{key} ({found.get(key)} there, {asked.get(key)} asked for)" for key in changed[:TOLD]]
-        return ", ".join(told) + (f" and {len(changed) - TOLD} more" if len(changed) > TOLD else "")
+        changed, here, there = self.differences(other), _flatten(self.to_dict()), _flatten(other.to_dict())
+        shown = [f"{key} ({there.get(key)} there, {here.get(key)} requested)" for key in changed[:MAX_SHOWN]]
+        return ", ".join(shown) + (f" and {len(changed) - MAX_SHOWN} more" if len(changed) > MAX_SHOWN else "")
 
     def to_yaml(self) -> str:
         return str(yaml.safe_dump(self.to_dict(), sort_keys=False, default_flow_style=None, width=100))
 
 
 def experiment_names() -> list[str]:
-    """The experiments that come with the package.
+    """Names of the experiments that come with the package.
 
     >>> "zinc/tuned" in experiment_names()
     True
@@ -107,7 +107,7 @@ def experiment_names() -> list[str]:
 
 
 def load_experiment(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Experiment:
-    """Read an experiment by its name or from a YAML file; ``overrides`` such as ``"training.epochs=5"`` come on top."""
+    """An experiment by its name or from a YAML file, with ``overrides`` such as ``"training.epochs=5"``."""
     name, path = _find(str(name_or_path))
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), _Loader)
@@ -117,19 +117,19 @@ def load_experiment(name_or_path: str | Path, overrides: Sequence[str] = ()) -> 
 
 
 def read_experiment(data: dict[str, Any], overrides: Sequence[str] = ()) -> Experiment:
-    """Read an experiment from plain data."""
+    """An experiment from plain data."""
     for override in overrides:
         _check_key(override.partition("=")[0].strip())
         data = _override(data, override)
     return read(Experiment, data, "")
 
 
-def _flat(data: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def _flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """All settings that decide a run, by their dotted names."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in data.items():
-        found |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
-    return {key: value for key, value in found.items() if not key.startswith(IRRELEVANT)}
+        settings |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return {key: value for key, value in settings.items() if not key.startswith(IRRELEVANT)}
 
 
 def _shipped() -> Path:
@@ -140,13 +140,13 @@ def _find(name: str) -> tuple[str, Path]:
     path = Path(name)
     if path.suffix in SUFFIXES:
         if not path.is_file():
-            raise FileNotFoundError(f"{name}: expected a YAML file with an experiment, found none; check the path")
+            raise FileNotFoundError(f"{name}: expected a YAML file with an experiment, got none; check the path")
         return path.stem, path
     names = experiment_names()
     if name in names:
         return name, _shipped() / f"{name}.yaml"
     inside = sorted(
-        (each for each in names if each.startswith(f"{name.lower()}/")), key=lambda each: "tuned" not in each
+        (other for other in names if other.startswith(f"{name.lower()}/")), key=lambda other: "tuned" not in other
     )
     near = inside or get_close_matches(name.lower(), names, n=1)
     remedy = f"did you mean {near[0]!r}?" if near else "'dgn info' lists them"
@@ -164,15 +164,15 @@ def _mapping(data: object) -> dict[str, Any]:
 
 
 def _check_key(key: str) -> None:
-    """Refuse the name of a setting without its section, or with another one, and name it in full."""
-    known = [f"{section}.{each.name}" for section, kind in SECTIONS.items() for each in fields(kind)]
-    fitting = [name for name in known if name.endswith(f".{key.rpartition('.')[2]}")]
-    if fitting and key not in known:
-        raise ValueError(f"--set: expected a section and a setting, got {key!r}; did you mean {' or '.join(fitting)}?")
+    """Refuse the name of a setting without its section, or with a wrong one, and suggest the full name."""
+    settings = [f"{section}.{setting.name}" for section, kind in SECTIONS.items() for setting in fields(kind)]
+    matches = [name for name in settings if name.endswith(f".{key.rpartition('.')[2]}")]
+    if matches and key not in settings:
+        raise ValueError(f"--set: expected a section and a setting, got {key!r}; did you mean {' or '.join(matches)}?")
 
 
 def _override(data: dict[str, Any], override: str) -> dict[str, Any]:
-    """A copy of nested data with one value replaced; deeper keys are created on the way."""
+    """A copy of nested data with one value replaced; missing sections are created."""
     key, equals, text = override.partition("=")
     first, _, rest = key.strip().partition(".")
     if not equals or not first:
@@ -186,19 +186,21 @@ def _override(data: dict[str, Any], override: str) -> dict[str, Any]:
 
 
 class UniqueKeys(yaml.constructor.BaseConstructor):
-    """A part of YAML loaders that refuses a key that stands twice."""
+    """A mixin of YAML loaders that refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = sorted({str(key) for key in keys if keys.count(key) > 1})
-        if twice:
+        duplicates = sorted({str(key) for key in keys if keys.count(key) > 1})
+        if duplicates:
             line = node.start_mark.line + 1
-            raise ValueError(f"key {twice[0]!r}: expected once in the section of line {line}, got it twice; remove one")
+            raise ValueError(
+                f"key {duplicates[0]!r}: expected once in the section of line {line}, got it twice; remove one"
+            )
         return super().construct_mapping(node, deep)
 
 
 class _Loader(UniqueKeys, yaml.SafeLoader):
-    """YAML whose numbers may be written 1e-3, and whose keys stand once."""
+    """YAML with numbers such as 1e-3 and without duplicate keys."""
 
 
 _Loader.add_implicit_resolver(

@@ -1,6 +1,6 @@
-"""Networks that were trained, read again from their run folders and asked about the graphs of a part."""
+"""Predictions of trained networks, loaded from run folders, on a split or on new graphs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dgn.data.benchmark import Benchmark, with_fraction
 from dgn.data.datasets.from_graphs import as_2d_features
+from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import add_encodings
@@ -18,18 +19,20 @@ from dgn.graph.columns import as_columns
 from dgn.nn import DGN, Ensemble
 from dgn.training.build import build_network
 from dgn.training.checkpoint import MODEL, load_checkpoint
-from dgn.training.devices import choose_device, matrix_precision
-from dgn.training.ensemble_inference import ask
+from dgn.training.config import NetworkSettings
+from dgn.training.devices import choose_device, dataset_device, matrix_precision
+from dgn.training.evaluate import predict_mean, required_inputs
 from dgn.training.experiment import Experiment, read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.shared_data import SPLITS, check_structure, first_directions
-from dgn.training.tta import last_coordinate
+from dgn.training.tta import last_coordinate, reflect_weights, tta_mirror
 
-OF_GRAPHS = {"structure", "edge_encoder"}  # with buffers that training graphs decide: scales, kinds of edges
+BATCH_SIZE = 128  # graphs in a batch of inference
+DATA_DEPENDENT = {"structure", "edge_encoder"}  # modules whose buffers the training graphs decide
 
 
 class TrainedModel(NamedTuple):
-    """A network as it was scored, in evaluation mode, its experiment, its graphs, and its scores of every part."""
+    """A network in evaluation mode as it was scored, its experiment, its graphs, and its scores by split."""
 
     experiment: Experiment
     network: DGN | Ensemble
@@ -37,22 +40,22 @@ class TrainedModel(NamedTuple):
     metrics: dict[str, dict[str, float]]
 
 
-class Predicted(NamedTuple):
-    """What a network says, and what is so: a row for each graph of a part, or for each of its nodes.
+class SplitPrediction(NamedTuple):
+    """Predictions and targets of a split, one row for each graph or node.
 
     Shapes:
-        ``said`` [R, T]; ``truth`` [R, T], or [R] where it is the number of one of T classes.
+        ``prediction`` [R, T]; ``target`` [R, T], or [R] where it is the index of one of T classes.
     """
 
-    said: Tensor
-    truth: Tensor
+    prediction: Tensor
+    target: Tensor
 
 
 def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None) -> TrainedModel:
-    """The network of one seed, from a folder such as ``runs/zinc/plus/seed-1``.
+    """The trained network of one seed, from a folder such as ``runs/zinc/plus/seed-1``.
 
-    Its encoders depend on the graphs that it was trained with. They are loaded from where they were then; ``data``
-    is another place, or the graphs themselves. Reading a network runs no code from its file.
+    Its encoders depend on its training graphs. These are loaded from where they were at training; ``data`` is another
+    path, or the graphs themselves. Loading a network runs no code from its file.
     """
     path = Path(folder) / MODEL
     if not path.is_file():
@@ -60,8 +63,8 @@ def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None)
             f"{folder}: expected the folder of a finished seed, such as runs/zinc/plus/seed-1, got none with {MODEL}; "
             "name another, or finish the training"
         )
-    weights, about = load_checkpoint(path)
-    experiment = read_experiment(about["experiment"])
+    weights, metadata = load_checkpoint(path)
+    experiment = read_experiment(metadata["experiment"])
     if isinstance(data, str | Path):
         experiment = replace(experiment, data=replace(experiment.data, path=str(data)))
     elif not isinstance(data, Benchmark | None):
@@ -72,73 +75,112 @@ def load_trained(folder: str | Path, data: Benchmark | str | Path | None = None)
     benchmark = data if isinstance(data, Benchmark) else load_graphs(experiment)
     benchmark = with_fraction(benchmark, experiment.data.train_fraction)
     check_structure(experiment, benchmark)
-    network = build_network(experiment.network, benchmark, about["delta"])
+    network = build_network(experiment.network, benchmark, metadata["delta"])
     changed = [
         name
         for name, value in network.named_buffers()
-        if OF_GRAPHS.intersection(name.split(".")) and name in weights and not _same(value, weights[name])
+        if DATA_DEPENDENT.intersection(name.split(".")) and name in weights and not _equal(value, weights[name])
     ]
     problem = f"their {changed[0]} differs" if changed else ""
     try:
         network.load_state_dict(weights)
-    except RuntimeError as told:
-        problem = str(told)
+    except RuntimeError as error:
+        problem = str(error)
     if problem:
         raise ValueError(
             f"{path}: expected the graphs of {experiment.data.dataset} that it was trained with, got others, "
-            f"{problem}; name the place of the right ones"
+            f"{problem}; pass the path of the right ones"
         )
-    return TrainedModel(experiment, network.eval(), benchmark, about["metrics"])
+    return TrainedModel(experiment, network.eval(), benchmark, metadata["metrics"])
 
 
-def predict_split(trained: TrainedModel, part: str, device: str = "auto") -> Predicted:
-    """What a network says of the graphs of ``part``: train, val or test, in the order of the dataset.
+def predict_split(trained: TrainedModel, split: str, device: str = "auto") -> SplitPrediction:
+    """Predictions and targets of a ``split``, train, val or test, in the order of the dataset.
 
-    Law: scores of it are those of the run, up to rounding.
+    Law: their scores are those of the run, up to rounding.
     """
-    check_option("part", part, SPLITS)
+    check_option("split", split, SPLITS)
     graphs, objective = trained.benchmark.graphs, trained.benchmark.objective
-    chosen = graphs.select((graphs.graphs["split"] == SPLITS.index(part)).nonzero()[:, 0])
-    said, truth = predict_graphs(trained, chosen, device), (chosen.nodes if "y" in chosen.nodes else chosen.graphs)["y"]
-    return Predicted(said, truth.flatten() if objective.endswith("classification") else truth.view_as(said))
+    selected = graphs.select((graphs.graphs["split"] == SPLITS.index(split)).nonzero()[:, 0])
+    prediction = predict_graphs(trained, selected, device)
+    target = (selected.nodes if "y" in selected.nodes else selected.graphs)["y"]
+    has_classes = objective.endswith("classification")
+    return SplitPrediction(prediction, target.flatten() if has_classes else target.view_as(prediction))
 
 
 def predict_graphs(trained: TrainedModel, graphs: PackedGraphs | Iterable[Any], device: str = "auto") -> Tensor:
-    """What a network says of other graphs, packed or PyG's ``Data``, a row for each graph or node: [R, T].
+    """Predictions on new graphs, packed or PyG's ``Data``, one row for each graph or node: [R, T].
 
-    They have features as the graphs have that it was trained with, and a field where those came with one; eigenvectors,
-    structural numbers are added.
+    New graphs need the features of the training graphs, and a field where those came with one. Eigenvectors and
+    structural encodings are added.
     """
     packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
     if not len(packed):
         return torch.zeros(0, trained.benchmark.num_targets)
     chosen, settings = choose_device(device), trained.experiment.network
     trained.network.to(chosen)
-    packed = complete(trained, packed)
+    packed = add_required_inputs(trained, packed)
     _check_features(trained, packed)
     with matrix_precision(trained.experiment.training.precision):
-        return ask([trained.network], settings, trained.benchmark.num_targets, packed, chosen, _coordinates(trained))[0]
+        targets, coordinates = trained.benchmark.num_targets, _coordinates(trained)
+        return predict_ensemble([trained.network], settings, targets, packed, chosen, coordinates)[0]
 
 
-def complete(trained: TrainedModel, graphs: PackedGraphs) -> PackedGraphs:
-    """Graphs with all values that a network reads, added as in training where they are missing."""
-    known, data, wanted = trained.benchmark, trained.experiment.data, trained.experiment.num_directions
+@torch.no_grad()
+def predict_ensemble(
+    networks: Sequence[DGN | Ensemble],
+    settings: NetworkSettings,
+    targets: int,
+    graphs: PackedGraphs,
+    device: torch.device,
+    coordinates: Tensor | None = None,
+) -> Tensor:
+    """Predictions of M networks with the same settings, one row for each graph or node: [M, R, T] on the CPU.
+
+    ``graphs`` have all inputs that the networks read. The networks are on ``device``, in evaluation mode. With
+    ``tta_mirror``, ``coordinates`` [C] masks the features that are reflected (without: those that equal the last
+    coordinate in these graphs).
+    Laws: a prediction depends neither on the other graphs nor on their order, up to rounding.
+    """
+    plan, of_nodes = settings.plan, settings.readout == "nodes"
+    dataset = DeviceDataset(graphs, required_inputs(settings, graphs), dataset_device(graphs, device))
+    dataset.weights = plan.compute_weights(dataset.edges.get("field"), dataset.graph, dataset.nodes.get("gap"))
+    if settings.tta_mirror:
+        dataset.mirrored = reflect_weights(plan, dataset)
+    dataset.edges.pop("field", None)
+    dataset.nodes.pop("gap", None)
+    views = tta_mirror(dataset, coordinates) if settings.tta_mirror else (dataset,)
+    predictions = [torch.zeros(len(networks), 0, targets)]
+    for index in torch.split(torch.arange(len(graphs)), BATCH_SIZE):
+        if not len(index):
+            continue
+        shape = dataset.needs(index[None])
+        batches = [next(iter(view.gather(index[None], shape).to(device))) for view in views]
+        rows = int(dataset.node_count[index].sum()) if of_nodes else len(index)  # padding comes after them
+        members = [predict_mean(network, batches)[:rows] for network in networks]
+        predictions.append(torch.stack(members).float().cpu())
+    return torch.cat(predictions, dim=1)
+
+
+def add_required_inputs(trained: TrainedModel, graphs: PackedGraphs) -> PackedGraphs:
+    """Graphs with all inputs that a network reads; missing directions and encodings are computed as in training."""
+    benchmark, data, expected = trained.benchmark, trained.experiment.data, trained.experiment.num_directions
     graphs = as_2d_features(graphs)
-    if known.structure is not None and "structure" not in graphs.nodes:
-        graphs = add_encodings(graphs, known.structure)
-    given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
-    if given >= wanted:
-        return graphs if given == wanted or known.coordinates else first_directions(graphs, wanted)
-    if known.coordinates:
+    if benchmark.structure is not None and "structure" not in graphs.nodes:
+        graphs = add_encodings(graphs, benchmark.structure)
+    directions = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
+    if directions >= expected:
+        return graphs if directions == expected or benchmark.coordinates else first_directions(graphs, expected)
+    if benchmark.coordinates:
         raise ValueError(
-            f"field: expected {wanted} directions of each edge, as {known.name} has, got {given}; add them with "
-            "dgn.transforms.AddCoordinates, or as they were made for training"
+            f"field: expected {expected} directions of each edge, as in {benchmark.name}, got {directions}; add them "
+            "with dgn.transforms.AddCoordinates, or as they were made for training"
         )
-    return add_directions(graphs, wanted, data.normalization)
+    return add_directions(graphs, expected, data.normalization)
 
 
 def _coordinates(trained: TrainedModel) -> Tensor | None:
-    """The inputs that are mirrored: decided by all graphs, for in a few an input may be a coordinate by chance."""
+    """Mask of the features to reflect, decided by all training graphs: in a few, a feature may match by chance."""
     if not trained.experiment.network.tta_mirror:
         return None
     nodes = trained.benchmark.graphs.nodes
@@ -146,24 +188,24 @@ def _coordinates(trained: TrainedModel) -> Tensor | None:
 
 
 def _check_features(trained: TrainedModel, graphs: PackedGraphs) -> None:
-    """Nodes, and edges where they are read, have as many columns as in training, of categories or of numbers."""
-    known, network = trained.benchmark, trained.experiment.network
-    edges = [("edge_attr", graphs.edges, known.graphs.edges)] if network.edge_dim else []
-    for name, here, there in (("x", graphs.nodes, known.graphs.nodes), *edges):
-        wanted, given = _describe(there[name]), _describe(here[name]) if name in here else "nothing"
-        if given != wanted:
-            raise ValueError(f"{name}: expected {wanted}, as {known.name} has, got {given}; give features as there")
+    """Refuse node features, and edge features that are read, of another type or width than in training."""
+    benchmark, network = trained.benchmark, trained.experiment.network
+    edges = [("edge_attr", graphs.edges, benchmark.graphs.edges)] if network.edge_dim else []
+    for name, new, training in (("x", graphs.nodes, benchmark.graphs.nodes), *edges):
+        expected, got = _describe(training[name]), _describe(new[name]) if name in new else "nothing"
+        if got != expected:
+            raise ValueError(f"{name}: expected {expected}, as in {benchmark.name}, got {got}; pass the same features")
     if network.reads_potential and "potential" not in graphs.nodes:
         raise ValueError(
-            f"potential: expected numbers of nodes, as {known.name} has, got none; add them as they were "
-            "made for training, as dgn.transforms.AddCoordinates does"
+            f"potential: expected values of nodes, as in {benchmark.name}, got none; add them as they were made for "
+            "training, as dgn.transforms.AddCoordinates does"
         )
 
 
 def _describe(values: Tensor) -> str:
-    kind = "numbers" if values.is_floating_point() else "categories"
-    return f"{kind} in {as_columns(values).size(1)} columns"
+    name = "numbers" if values.is_floating_point() else "categories"
+    return f"{name} in {as_columns(values).size(1)} columns"
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.allclose(one, other)

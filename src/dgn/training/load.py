@@ -1,4 +1,4 @@
-"""The graphs of an experiment, with the directions and structural numbers that its network reads."""
+"""Loading the graphs of an experiment, with the directions and structural encodings that its network reads."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ from dgn.training.experiment import Experiment
 
 
 def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
-    """The benchmark of an experiment, or as much of it as is trained on; eigenvectors and structural numbers
-    are computed once and kept.
+    """The benchmark of an experiment, with ``data.train_fraction`` applied.
 
-    Graphs with coordinates have their field already, and a network without directions needs none.
+    Eigenvectors and structural encodings are computed once and cached. Graphs with coordinates have their field
+    already, and a network without directions needs none.
 
     >>> from dgn.training.experiment import load_experiment
     >>> load_graphs(load_experiment("digits/mean")).graphs.edges["field"].shape
@@ -24,10 +24,10 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     if experiment.num_directions:
         benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
     benchmark = with_fraction(benchmark, data.train_fraction)
-    kept = cache_root() / "structure"
-    return with_encodings(benchmark, data.rwse_steps, data.ring_sizes, kept)
+    cache = cache_root() / "structure"
+    return with_encodings(benchmark, data.rwse_steps, data.ring_sizes, cache)
 
 
 def ignore_direction_count(data: DataSettings) -> DataSettings:
-    """What decides which graphs are loaded, but for the number of directions: fewer are the first columns of more."""
+    """Data settings without the number of directions: fewer directions are the first columns of more."""
     return replace(data, directions=None)

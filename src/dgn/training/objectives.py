@@ -1,4 +1,4 @@
-"""What a network is trained for: losses as a numerator and a denominator, and the metrics that go with them."""
+"""Objectives: losses as a numerator and a denominator, and their metrics."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ Loss = Callable[[Tensor, Tensor, Tensor, Tensor | None], Terms]
 
 
 def l1(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
-    r"""Absolute errors: $\sum_g w_g |p_g - t_g|$ and $\sum_g w_g$ over the entries that are not NaN.
+    r"""Sums of absolute errors and weights: $\sum_g w_g |p_g - t_g|$ and $\sum_g w_g$ over entries that are not NaN.
 
     Shapes:
         ``prediction`` [R, T] and ``target`` [R, T] (or [R] with T = 1), ``weight`` [R].
@@ -26,12 +26,12 @@ def l1(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | 
     prediction = _precise(prediction)
     target = target.reshape(prediction.shape).to(prediction.dtype)
     share = _entry_weight(~target.isnan(), weight, prediction)
-    error = _real(prediction - target, share)
+    error = _mask_padding(prediction - target, share)
     return (share * error.abs()).sum(), share.sum()
 
 
 def binary(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
-    r"""Binary cross entropies of logits over labelled entries; NaN and negative targets are missing labels.
+    r"""The binary cross entropy of logits over labelled entries; NaN and negative targets are missing labels.
 
     Shapes:
         As in :func:`l1`.
@@ -42,7 +42,7 @@ def binary(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tenso
     prediction = _precise(prediction)
     target = target.reshape(prediction.shape).to(prediction.dtype)
     share = _entry_weight(target >= 0, weight, prediction)
-    prediction, target = _real(prediction, share), _real(target, share)
+    prediction, target = _mask_padding(prediction, share), _mask_padding(target, share)
     return binary_cross_entropy_with_logits(prediction, target, share, reduction="sum"), share.sum()
 
 
@@ -53,10 +53,10 @@ def classes(
     statistics: Tensor | None = None,  # noqa: ARG001
     smoothing: float = 0.0,
 ) -> Terms:
-    r"""Cross entropies of classes; negative targets are missing labels.
+    r"""The cross entropy of classes; negative targets are missing labels.
 
-    With ``smoothing`` s, the target of a row of class c is $(1 - s) \, [k = c] + s / C$ for each of C classes k. A
-    distribution over the classes can be given in its place.
+    With ``smoothing`` s, the target of a row of class c is $(1 - s) \, [k = c] + s / C$ for each of C classes k. The
+    target can be a distribution over the classes instead.
 
     Shapes:
         ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers or [R, C] distributions, ``weight`` [R].
@@ -72,11 +72,11 @@ def classes(
 def balanced_classes(
     prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None, smoothing: float = 0.0
 ) -> Terms:
-    r"""Cross entropies of nodes with classes that weigh the less the more nodes they have.
+    r"""The cross entropy of nodes, with smaller weights for larger classes.
 
-    Class c weighs $(V - n_c) / V$, with V labelled nodes of the batch of which $n_c$ are of class c, and 0 without
-    nodes. The denominator is the sum of these weights over the nodes, as for ``cross_entropy(weight=...)``. With one
-    class in the whole batch both terms are 0. ``statistics`` are the $n_c$ of a batch that is spread over processes;
+    The weight of class c is $(V - n_c) / V$ for V labelled nodes of the batch, $n_c$ of them of class c, and 0 without
+    nodes. The denominator is the sum of these weights over the nodes, as for ``cross_entropy(weight=...)``. With a
+    single class in the batch both terms are 0. ``statistics`` are the $n_c$ of a batch over all processes;
     ``smoothing`` as in :func:`classes`.
 
     Shapes:
@@ -88,20 +88,20 @@ def balanced_classes(
     share = _row_weight(prediction, target, weight)
     count = class_counts(prediction, target, weight) if statistics is None else statistics
     total = count.sum()
-    of_class = torch.where(count > 0, (total - count) / total.clamp(min=1), 0)
-    number = _class(target)
-    return _cross_entropy(prediction, number, share * of_class.to(share.dtype)[number], smoothing)
+    class_weight = torch.where(count > 0, (total - count) / total.clamp(min=1), 0)
+    label = _class(target)
+    return _cross_entropy(prediction, label, share * class_weight.to(share.dtype)[label], smoothing)
 
 
 def class_counts(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """How many labelled nodes each class has: what :func:`balanced_classes` must know of the whole batch.
+    """The number of labelled nodes of each class, which :func:`balanced_classes` needs for the whole batch.
 
     >>> class_counts(torch.zeros(3, 2), torch.tensor([0, 0, 1]), torch.ones(3))
     tensor([2., 1.])
     """
-    known = torch.arange(prediction.size(1), device=target.device)
+    labels = torch.arange(prediction.size(1), device=target.device)
     share = _row_weight(prediction, target, weight)
-    return ((_class(target)[:, None] == known) * share[:, None]).sum(dim=0)
+    return ((_class(target)[:, None] == labels) * share[:, None]).sum(dim=0)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,9 @@ class Objective:
     """A loss and its metrics.
 
     Laws: ``loss`` gives two sums over rows, so the loss of a split is the sum of numerators over the sum of
-    denominators for every way to cut it into batches (for "node-classification", with the ``statistics`` of the
-    whole). Rows of weight 0 change neither term nor any gradient, whatever they hold. Nothing waits for the device.
+    denominators for every division into batches (for "node-classification", with the ``statistics`` of the whole
+    split). Rows of weight 0 change neither term nor any gradient, whatever their values. Nothing synchronizes with the
+    device.
 
     >>> objective = make_objective("regression")
     >>> objective.metric_name, objective.higher_is_better, objective.metric(torch.ones(2, 1), torch.zeros(2))
@@ -129,7 +130,7 @@ class Objective:
         return OBJECTIVES[self.name][0](prediction, target, weight, statistics)
 
     def smoothed(self, smoothing: float) -> "Objective":
-        """The same with smoothed labels, to train with: scores are those of the labels as they are.
+        """The objective with label smoothing, for training: metrics use the labels themselves.
 
         >>> make_objective("classification").smoothed(0.1).loss(torch.zeros(1, 2), torch.tensor([0]), torch.ones(1))
         (tensor(0.6931), tensor(1.))
@@ -141,11 +142,11 @@ class Objective:
         return replace(self, smoothing=smoothing)
 
     def statistics(self, prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor | None:
-        """Sums over the rows of a batch that its loss depends on: add them up over processes, then take the loss."""
+        """Sums over the rows of a batch that its loss depends on, to be added over processes before the loss."""
         return class_counts(prediction, target, weight) if self.name == "node-classification" else None
 
     def is_scored(self, target: Tensor) -> bool:
-        """Whether the scores of these targets are defined: some are labelled, and if with 0 or 1, a task has both.
+        """Whether metrics are defined for these targets: some are labelled; with "multi-label", a task has 0 and 1.
 
         >>> make_objective("multi-label").is_scored(torch.tensor([[0.0, 1.0], [torch.nan, 1.0]]))
         False
@@ -160,21 +161,21 @@ class Objective:
         return METRICS[self.metric_name][1]
 
     def metric(self, prediction: Tensor, target: Tensor) -> float:
-        """The score of all real rows of a split."""
+        """The main metric of all real rows of a split."""
         return METRICS[self.metric_name][0](prediction, target)
 
     def metrics(self, prediction: Tensor, target: Tensor, batches: Sequence[int] | None = None) -> dict[str, float]:
-        """All scores by name; ``batches``, rows per batch, matter to "balanced-accuracy-old" alone."""
-        found = {}
+        """All metrics by name; only "balanced-accuracy-old" depends on ``batches``, the rows per batch."""
+        scores = {}
         for name in (self.metric_name, *self.extra_metrics):
             if name == "balanced-accuracy-old":
-                found[name] = balanced_accuracy_old(prediction, target, batches)
+                scores[name] = balanced_accuracy_old(prediction, target, batches)
             else:
-                found[name] = METRICS[name][0](prediction, target)
-        return found
+                scores[name] = METRICS[name][0](prediction, target)
+        return scores
 
 
-OBJECTIVES: dict[str, tuple[Loss, tuple[str, ...]]] = {  # the loss, and the metrics that make sense with it
+OBJECTIVES: dict[str, tuple[Loss, tuple[str, ...]]] = {  # the loss and its metrics
     "regression": (l1, ("mae",)),
     "node-classification": (balanced_classes, ("balanced-accuracy", "balanced-accuracy-old", "accuracy")),
     "classification": (classes, ("accuracy", "balanced-accuracy")),
@@ -185,17 +186,17 @@ SMOOTHED = {"node-classification": balanced_classes, "classification": classes}
 
 
 def make_objective(name: str, metric: str | None = None) -> Objective:
-    """An objective by name; ``metric`` is the main one (without: the first that goes with it), the others are extra.
+    """An objective by name; ``metric`` is the main one (without: the first of its objective), the others are extra.
 
     >>> make_objective("multi-label", "average-precision").extra_metrics
     ('roc-auc',)
     """
     check_option("objective", name, tuple(OBJECTIVES))
-    known = OBJECTIVES[name][1]
+    metrics = OBJECTIVES[name][1]
     if metric is not None:
-        check_option("metric", metric, known)
-    main = metric or known[0]
-    return Objective(name, main, tuple(other for other in known if other != main))
+        check_option("metric", metric, metrics)
+    main = metric or metrics[0]
+    return Objective(name, main, tuple(other for other in metrics if other != main))
 
 
 def _precise(prediction: Tensor) -> Tensor:
@@ -215,12 +216,12 @@ def _entry_weight(labelled: Tensor, weight: Tensor, prediction: Tensor) -> Tenso
     return (labelled * weight.reshape(shape)).to(prediction.dtype)
 
 
-def _real(values: Tensor, share: Tensor) -> Tensor:
-    """Zero where nothing counts, so that neither infinity nor NaN of a padding row reaches a sum or a gradient."""
+def _mask_padding(values: Tensor, share: Tensor) -> Tensor:
+    """Values with 0 in rows of weight 0, so that no infinity or NaN of padding reaches a sum or a gradient."""
     return torch.where(share > 0, values, 0)
 
 
 def _cross_entropy(prediction: Tensor, target: Tensor, share: Tensor, smoothing: float) -> Terms:
-    prediction = _real(_precise(prediction), share[:, None])
+    prediction = _mask_padding(_precise(prediction), share[:, None])
     entropy = cross_entropy(prediction, target, reduction="none", label_smoothing=smoothing)
     return (share * entropy).sum(), share.sum()

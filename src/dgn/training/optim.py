@@ -1,4 +1,4 @@
-"""A training step in few kernels: Adam over all parameters at once, and losses with their gradient."""
+"""Fused optimizer and losses: Adam over all parameters in one kernel, and losses with their gradient."""
 
 import math
 from collections.abc import Iterable
@@ -8,19 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-BLOCK = 512  # numbers of a program of Adam
-ENTRIES = 1 << 14  # of a batch's predictions whose loss is one program
+BLOCK = 512  # entries per Triton program of Adam
+ENTRIES = 1 << 14  # predictions of a batch up to which its loss is one Triton program
 
 
 class FlatAdam(torch.optim.Optimizer):
-    r"""Adam with coupled decay, one kernel for all parameters, which come to lie side by side in memory.
+    r"""Adam with coupled weight decay in one kernel; all parameters become views of one flat buffer.
 
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
         p \leftarrow p - \eta \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon},
         \qquad g = \nabla + \lambda p
 
-    The state of a parameter has the names of ``torch.optim.Adam``. A parameter without a gradient counts as one with
-    the gradient 0. Captured in a CUDA graph, it reads gradients where they lay then: call :meth:`settle` behind.
+    The state of a parameter has the keys of ``torch.optim.Adam``. A missing gradient counts as 0. A CUDA graph reads
+    gradients at the addresses of its capture: call :meth:`settle` after it.
     """
 
     def __init__(
@@ -33,38 +33,38 @@ class FlatAdam(torch.optim.Optimizer):
     ) -> None:
         super().__init__(list(parameters), {"lr": rate, "weight_decay": weight_decay, "betas": betas, "eps": eps})
         (group,) = self.param_groups
-        self.ours: list[nn.Parameter] = group["params"]
-        sizes = torch.tensor([parameter.numel() for parameter in self.ours])
+        self.parameters: list[nn.Parameter] = group["params"]
+        sizes = torch.tensor([parameter.numel() for parameter in self.parameters])
         blocks = -(-sizes // BLOCK)
-        device = self.ours[0].device
+        device = self.parameters[0].device
         self.sizes, self.first = sizes.to(device), (blocks.cumsum(0) - blocks).to(device)
         self.owner = torch.arange(len(sizes)).repeat_interleave(blocks).to(device)
         self.flat, self.average, self.square = (torch.zeros(len(self.owner) * BLOCK, device=device) for _ in range(3))
         self.steps = torch.zeros((), device=device)
-        self.addresses, self.read = torch.zeros_like(self.sizes), [0]
+        self.addresses, self.grad_pointers = torch.zeros_like(self.sizes), [0]
         for parameter, *pieces in zip(
-            self.ours, *map(self.pieces, (self.flat, self.average, self.square)), strict=True
+            self.parameters, *map(self.pieces, (self.flat, self.average, self.square)), strict=True
         ):
-            mine, average, square = (piece.view_as(parameter) for piece in pieces)
-            mine.copy_(parameter.detach())
-            parameter.data = mine
+            values, average, square = (piece.view_as(parameter) for piece in pieces)
+            values.copy_(parameter.detach())
+            parameter.data = values
             self.state[parameter] = {"step": self.steps, "exp_avg": average, "exp_avg_sq": square}
 
-    def pieces(self, whole: Tensor) -> list[Tensor]:
-        """The part of each parameter of a flat tensor; parts begin at multiples of a block."""
-        begins = (self.first * BLOCK).tolist()
-        return [whole[begin : begin + p.numel()] for begin, p in zip(begins, self.ours, strict=True)]
+    def pieces(self, flat: Tensor) -> list[Tensor]:
+        """Views of a flat tensor for each parameter; each starts at a multiple of the block size."""
+        starts = (self.first * BLOCK).tolist()
+        return [flat[start : start + p.numel()] for start, p in zip(starts, self.parameters, strict=True)]
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Move all parameters along their gradients."""
+        """Update all parameters."""
         from dgn.kernels.triton.step import adam
 
         assert closure is None
         (group,) = self.param_groups
-        for parameter in self.ours:
+        for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.contiguous()
-        self.read = [parameter.grad.data_ptr() for parameter in self.ours if parameter.grad is not None]
+        self.grad_pointers = [parameter.grad.data_ptr() for parameter in self.parameters if parameter.grad is not None]
         if not (self.flat.is_cuda and torch.cuda.is_current_stream_capturing()):
             self.settle()
         self.steps += 1
@@ -76,24 +76,24 @@ class FlatAdam(torch.optim.Optimizer):
         )  # fmt: skip
 
     def settle(self) -> None:
-        """Note where the gradients of the last step lie."""
-        self.addresses.copy_(torch.tensor(self.read))
+        """Record the addresses of the gradients of the last step."""
+        self.addresses.copy_(torch.tensor(self.grad_pointers))
 
 
 def make_adam(
     parameters: Iterable[nn.Parameter], rate: float, decay: float, device: torch.device, flat: bool
 ) -> torch.optim.Optimizer:
-    """Adam with coupled decay; on a GPU its rate is a tensor, and with ``flat`` it is one kernel."""
+    """Adam with coupled weight decay; on a GPU its learning rate is a tensor, and with ``flat`` it is one kernel."""
     if device.type != "cuda":
         return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=True)
-    rates = torch.tensor(rate, device=device)
+    rate_tensor = torch.tensor(rate, device=device)
     if flat and find_spec("triton") is not None:
-        return FlatAdam(parameters, rates, decay)
-    return torch.optim.Adam(parameters, rates, weight_decay=decay, fused=True, capturable=True)
+        return FlatAdam(parameters, rate_tensor, decay)
+    return torch.optim.Adam(parameters, rate_tensor, weight_decay=decay, fused=True, capturable=True)
 
 
 def entry_gradient(name: str, prediction: Tensor, target: Tensor, weight: Tensor, terms: Tensor, tiny: float) -> Tensor:
-    """The gradient of the loss of a batch, whose numerator and denominator are added to ``terms`` [2].
+    """The gradient of the loss of a batch; its numerator and denominator are added to ``terms`` [2].
 
     For the objectives "regression" and "multi-label", as :mod:`dgn.training.objectives` defines them.
 

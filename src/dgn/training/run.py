@@ -1,4 +1,4 @@
-"""The run of one seed: its history, its best model, and its folder."""
+"""The run of one seed: its replica, history, best weights and folder."""
 
 import hashlib
 import math
@@ -24,10 +24,10 @@ from dgn.training.schedule import Schedule
 
 @dataclass(frozen=True)
 class EpochReport:
-    """An epoch of one seed, as soon as it is over. ``metrics`` are those of the validation graphs.
+    """One epoch of one seed. ``metrics`` are those of the validation split.
 
-    ``best`` is the main one of the best epoch so far, also of those before an interruption; nothing where the last
-    epoch counts, or where this one diverged.
+    ``best`` is the main metric of the best epoch so far, including epochs before an interruption; ``None`` with
+    ``training.checkpoint: last``, or where this epoch diverged.
     """
 
     seed: int
@@ -44,7 +44,7 @@ class EpochReport:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a seed came to; ``metrics`` of the model that counts, by split and name; ``history`` one row per epoch."""
+    """The result of one seed; ``metrics`` of the selected model by split and name; ``history`` one row per epoch."""
 
     seed: int
     parameters: int
@@ -58,77 +58,77 @@ class RunResult:
 
 
 class Run:
-    """A member with its past."""
+    """A replica with its history."""
 
-    def __init__(self, member: Replica, experiment: Experiment, folder: Path | None) -> None:
-        self.member, self.experiment, self.settings = member, experiment, experiment.training
-        self.checkpoint = None if folder is None else folder / f"seed-{member.seed}" / "checkpoint.safetensors"
+    def __init__(self, replica: Replica, experiment: Experiment, folder: Path | None) -> None:
+        self.replica, self.experiment, self.settings = replica, experiment, experiment.training
+        self.checkpoint = None if folder is None else folder / f"seed-{replica.seed}" / "checkpoint.safetensors"
         self.history: list[dict[str, float]] = []
         self.best: dict[str, Tensor] = {}
         self.best_score = -math.inf
         self.steps, self.seconds = 0, 0.0
         self.saved = 0  # the epoch of the last checkpoint
-        self.devices: list[str] = []  # that it was trained on
+        self.devices: list[str] = []  # on which it was trained
         self.failure: DivergedError | None = None
 
     @property
     def active(self) -> bool:
-        return not self.member.schedule.stopped and self.failure is None
+        return not self.replica.schedule.stopped and self.failure is None
 
     def finish_epoch(self, split: Split, seconds: float, graphs: int) -> EpochReport:
-        """Wait for an epoch, write down what it gave, and go on with the schedule."""
+        """Wait for an epoch, record its scores, and advance the schedule."""
         scores = split.scores()
-        loss = self.member.train_loss()
-        schedule, took = self.member.schedule, seconds - self.seconds
+        loss = self.replica.train_loss()
+        schedule, epoch_seconds = self.replica.schedule, seconds - self.seconds
         self.seconds = seconds
-        if device_name(self.member.device) not in self.devices:
-            self.devices.append(device_name(self.member.device))
+        if device_name(self.replica.device) not in self.devices:
+            self.devices.append(device_name(self.replica.device))
         if not (math.isfinite(loss) and math.isfinite(scores.loss)):
-            kept = f"; {self.checkpoint} holds an earlier epoch" if self.saved else ""
+            hint = f"; {self.checkpoint} holds an earlier epoch" if self.saved else ""
             self.failure = DivergedError(
-                f"loss: expected a number, got train {loss} and validation {scores.loss} in epoch {schedule.epoch + 1} "
-                f"of seed {self.member.seed}; lower training.learning_rate{kept}"
+                f"loss: expected a finite number, got train {loss} and validation {scores.loss} in epoch "
+                f"{schedule.epoch + 1} of seed {self.replica.seed}; lower training.learning_rate{hint}"
             )
         row = {"epoch": schedule.epoch + 1, "learning_rate": schedule.rate, "train_loss": loss, "val_loss": scores.loss}
         self.history.append({**row, **scores.metrics, "seconds": seconds})
-        watched = scores.loss if self.settings.monitor == "loss" else -self._score(scores)
+        monitored = scores.loss if self.settings.monitor == "loss" else -self._score(scores)
         if self.settings.checkpoint == "best" and self._score(scores) > self.best_score:
             self.best_score = self._score(scores)
-            self.best = self.member.state.scored()
-        self.member.schedule = schedule.after(watched, self.settings)
-        rate = graphs / took if took > 0 else math.inf
-        sign = 1 if self.member.objective.higher_is_better else -1
+            self.best = self.replica.state.scored()
+        self.replica.schedule = schedule.after(monitored, self.settings)
+        throughput = graphs / epoch_seconds if epoch_seconds > 0 else math.inf
+        sign = 1 if self.replica.objective.higher_is_better else -1
         best = sign * self.best_score if self.settings.checkpoint == "best" and self.failure is None else None
         return EpochReport(
-            self.member.seed, schedule.epoch + 1, self.settings.epochs, schedule.rate, loss, scores.loss,
-            scores.metrics, seconds, rate, best,
+            self.replica.seed, schedule.epoch + 1, self.settings.epochs, schedule.rate, loss, scores.loss,
+            scores.metrics, seconds, throughput, best,
         )  # fmt: skip
 
     def finish(self, splits: dict[str, Split]) -> RunResult:
-        """Score the model that counts on every split."""
-        self.member.state.conclude(self.best)
-        found = {}
+        """Score the selected model on every split."""
+        self.replica.state.finalize(self.best)
+        metrics = {}
         for name, split in splits.items():
-            self.member.evaluate(split)
-            found[name] = split.scores().metrics
-        schedule = self.member.schedule
-        if self.checkpoint is not None and self.member.fabric.is_global_zero:
-            about = {"experiment": self.experiment.to_dict(), "seed": self.member.seed, "metrics": found}
-            about["delta"] = self.member.network.delta
-            save_checkpoint(self.checkpoint.with_name(MODEL), self.member.network.state_dict(), about)
+            self.replica.evaluate(split)
+            metrics[name] = split.scores().metrics
+        schedule = self.replica.schedule
+        if self.checkpoint is not None and self.replica.fabric.is_global_zero:
+            metadata = {"experiment": self.experiment.to_dict(), "seed": self.replica.seed, "metrics": metrics}
+            metadata["delta"] = self.replica.network.delta
+            save_checkpoint(self.checkpoint.with_name(MODEL), self.replica.network.state_dict(), metadata)
         return RunResult(
-            self.member.seed, count_parameters(self.member.network), schedule.epoch, self.steps, self.seconds,
-            schedule.stopped, found, self.history, ", then ".join(self.devices),
+            self.replica.seed, count_parameters(self.replica.network), schedule.epoch, self.steps, self.seconds,
+            schedule.stopped, metrics, self.history, ", then ".join(self.devices),
         )  # fmt: skip
 
     def save(self) -> None:
-        """Write a checkpoint from which :meth:`resume` goes on."""
-        if self.checkpoint is None or not self.member.fabric.is_global_zero or self.failure is not None:
+        """Write a checkpoint for :meth:`resume`."""
+        if self.checkpoint is None or not self.replica.fabric.is_global_zero or self.failure is not None:
             return
-        tensors = {**self.member.state.tensors(), **{f"best.{name}": tensor for name, tensor in self.best.items()}}
+        tensors = {**self.replica.state.tensors(), **{f"best.{name}": tensor for name, tensor in self.best.items()}}
         state = {
             "experiment": self.experiment.to_dict(),
-            "schedule": asdict(self.member.schedule),
+            "schedule": asdict(self.replica.schedule),
             "history": self.history,
             "best_score": self.best_score,
             "steps": self.steps,
@@ -137,58 +137,60 @@ class Run:
             "machine": self._machine,
         }
         save_checkpoint(self.checkpoint, tensors, state)
-        self.saved = self.member.schedule.epoch
+        self.saved = self.replica.schedule.epoch
 
-    def resume(self, say: Callable[[str], None]) -> None:
-        """Go on from a checkpoint, if there is one, and say so, and whether the result will be the same to the bit."""
+    def resume(self, report: Callable[[str], None]) -> None:
+        """Load a checkpoint, if there is one, and report whether the result will be bitwise identical."""
         if self.checkpoint is None:
             return
         # Read by the process that wrote it: others may be on machines that do not see the folder.
-        there = self.member.fabric.is_global_zero and self.checkpoint.exists()
-        found = self.member.fabric.broadcast(load_checkpoint(self.checkpoint) if there else None)
-        if found is None:
+        exists = self.replica.fabric.is_global_zero and self.checkpoint.exists()
+        loaded = self.replica.fabric.broadcast(load_checkpoint(self.checkpoint) if exists else None)
+        if loaded is None:
             return
-        tensors, state = found
+        tensors, state = loaded
         changed = self.experiment.format_diff(read_experiment(state["experiment"]))
         if changed:
             raise ValueError(
                 f"{self.checkpoint}: expected a checkpoint of this experiment, got one that differs in "
                 f"{changed}; choose another --out folder or remove it"
             )
-        self.member.state.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
+        self.replica.state.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
         self.best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
-        self.member.schedule = Schedule(**state["schedule"])
+        self.replica.schedule = Schedule(**state["schedule"])
         self.history, self.best_score = state["history"], state["best_score"]
         self.steps, self.seconds = state["steps"], state["seconds"]
         self.devices = state.get("devices", [state["machine"]["device"]])
-        say(f"seed {self.member.seed}: {self._tell_resumed(state['machine'])}")
+        report(f"seed {self.replica.seed}: {self._resume_message(state['machine'])}")
 
-    def _tell_resumed(self, before: dict[str, Any]) -> str:
-        """What is left to do after a checkpoint of the machine ``before``."""
-        schedule = self.member.schedule
+    def _resume_message(self, before: dict[str, Any]) -> str:
+        """How training continues from a checkpoint that was written on the machine ``before``."""
+        schedule = self.replica.schedule
         if schedule.stopped:
-            return f"was trained before ({schedule.epoch} epoch{'s' * (schedule.epoch != 1)})"
+            return f"already trained ({schedule.epoch} epoch{'s' * (schedule.epoch != 1)})"
         if not schedule.epoch:
-            return "begins anew, for it was stopped before an epoch was saved"
-        here = self._machine
-        other = [f"{key} {before.get(key)} -> {value}" for key, value in here.items() if before.get(key) != value]
-        if not other and self.member.device.type == "cpu":
-            return f"going on after epoch {schedule.epoch}, to the bit as without the interruption"
-        why = ", ".join(other) or "sums on a GPU have no fixed order"
-        return f"going on after epoch {schedule.epoch}, not to the bit as without the interruption: {why}"
+            return "restarts, as no epoch was saved before it was stopped"
+        changed = [
+            f"{key} {before.get(key)} -> {value}" for key, value in self._machine.items() if before.get(key) != value
+        ]
+        if not changed and self.replica.device.type == "cpu":
+            return f"resuming after epoch {schedule.epoch}, bitwise identical to an uninterrupted run"
+        reason = ", ".join(changed) or "sums on a GPU have no fixed order"
+        return f"resuming after epoch {schedule.epoch}, not bitwise identical to an uninterrupted run: {reason}"
 
     @cached_property
     def _machine(self) -> dict[str, Any]:
-        """What the bits of the result depend on; with teachers, on their lessons too."""
-        lessons, here = self.member.store.graphs.get(SOFT_TARGETS), machine(self.member.device)
-        if lessons is None:
-            return here
-        return {**here, "lessons": hashlib.blake2b(lessons.cpu().numpy().tobytes(), digest_size=4).hexdigest()}
+        """What the bits of the result depend on, soft targets of teachers included."""
+        soft_targets, info = self.replica.dataset.graphs.get(SOFT_TARGETS), machine(self.replica.device)
+        if soft_targets is None:
+            return info
+        digest = hashlib.blake2b(soft_targets.cpu().numpy().tobytes(), digest_size=4).hexdigest()
+        return {**info, SOFT_TARGETS: digest}
 
     def _score(self, scores: Scores) -> float:
-        """The main metric, turned so that more is better."""
-        value = scores.metrics[self.member.objective.metric_name]
-        return value if self.member.objective.higher_is_better else -value
+        """The main metric, negated where lower is better."""
+        value = scores.metrics[self.replica.objective.metric_name]
+        return value if self.replica.objective.higher_is_better else -value
 
 
 def device_name(device: torch.device) -> str:
@@ -196,7 +198,7 @@ def device_name(device: torch.device) -> str:
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    """What the bits of a result depend on, beside the experiment and the seed."""
+    """What the bits of a result depend on, apart from the experiment and the seed."""
     return {
         "device": device_name(device),
         "processor": platform.machine(),

@@ -1,4 +1,4 @@
-"""The folder of a run: its experiment, and for each seed the result and the metrics of every epoch."""
+"""The run folder: the experiment, and for each seed the result and the metrics of every epoch."""
 
 import csv
 import io
@@ -22,10 +22,10 @@ FORMAT = "dgn result 1"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One finished seed, as its result file tells it.
+    """The content of the result file of one finished seed.
 
-    ``beside`` are the seeds that were trained at the same time, its own among them: ``seconds`` passed for all of them
-    at once. ``date`` is the day on which it finished.
+    ``beside`` are the seeds that were trained at the same time, this one included; they share ``seconds``. ``date`` is
+    the day on which it finished.
     """
 
     experiment: Experiment
@@ -44,14 +44,14 @@ class FinishedRun:
 
     @classmethod
     def of(cls, experiment: Experiment, result: "RunResult", data: str, beside: Sequence[int] = ()) -> "FinishedRun":
-        """A result of the training loop, with what it was made with.
+        """The record of a training result, with the versions of the software.
 
-        ``data`` says which graphs; where they lie on this machine is nobody's business later.
+        ``data`` describes the graphs; their path on this machine is not recorded.
         """
         experiment = replace(experiment, data=replace(experiment.data, path=None))
-        told = {key: value for key, value in asdict(result).items() if key != "history"}
-        told |= {"beside": tuple(beside), "date": datetime.now(UTC).date().isoformat()}
-        return cls(experiment=experiment, data=data, versions=collect_versions(), **told)
+        values = {key: value for key, value in asdict(result).items() if key != "history"}
+        values |= {"beside": tuple(beside), "date": datetime.now(UTC).date().isoformat()}
+        return cls(experiment=experiment, data=data, versions=collect_versions(), **values)
 
 
 def seed_folder(out: Path, seed: int) -> Path:
@@ -59,28 +59,28 @@ def seed_folder(out: Path, seed: int) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in full or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def check_folder(out: Path) -> None:
-    """Refuse a place for a folder where a file is, or in a file."""
-    file = next((place for place in (out, *out.parents) if place.is_file()), None)
+    """Refuse a path for a folder that is a file, or lies inside one."""
+    file = next((path for path in (out, *out.parents) if path.is_file()), None)
     if file is not None:
-        raise ValueError(f"--out: expected a folder, got the file {file}; name another place")
+        raise ValueError(f"--out: expected a folder, got the file {file}; choose another path")
 
 
 def is_begun(out: Path, experiment: Experiment) -> bool:
-    """Tell whether a folder holds a run of the experiment already.
+    """Whether a folder holds a run of the experiment already.
 
-    A folder with another experiment is refused: its runs would be continued with settings they did not begin with. One
-    in which no seed has begun is as good as new.
+    A folder of another experiment is refused: its runs would resume with other settings. A folder without seeds counts
+    as new.
     """
     check_folder(out)
     path = out / EXPERIMENT
@@ -96,12 +96,12 @@ def is_begun(out: Path, experiment: Experiment) -> bool:
 
 
 def write_experiment(out: Path, experiment: Experiment) -> None:
-    """Write down every setting of the run that begins."""
+    """Write all settings of a run."""
     write_text(out / EXPERIMENT, experiment.to_yaml())
 
 
 def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]]) -> None:
-    """Write the metrics of every epoch, then the result: a seed with a result file is finished."""
+    """Write the metrics of every epoch, then the result, which marks a seed as finished."""
     folder = seed_folder(out, run.seed)
     write_text(folder / METRICS, to_csv(history))
     write_text(folder / RESULT, to_json(run))
@@ -109,24 +109,24 @@ def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]
 
 def to_json(run: FinishedRun) -> str:
     """The text of a result file."""
-    told = {"format": FORMAT} | {name: getattr(run, name) for name in FinishedRun.__dataclass_fields__}
-    return json.dumps(told | {"experiment": run.experiment.to_dict()}, indent=1) + "\n"
+    values = {"format": FORMAT} | {name: getattr(run, name) for name in FinishedRun.__dataclass_fields__}
+    return json.dumps(values | {"experiment": run.experiment.to_dict()}, indent=1) + "\n"
 
 
 def read_run(path: Path) -> FinishedRun:
-    """Read a result file."""
+    """The finished run of a result file."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told.pop("format", None) != FORMAT:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if values.pop("format", None) != FORMAT:
             raise ValueError(f"expected format {FORMAT!r}")
-        told |= {"experiment": read_experiment(told["experiment"]), "beside": tuple(told.get("beside", ()))}
-        return FinishedRun(**told)
+        values |= {"experiment": read_experiment(values["experiment"]), "beside": tuple(values.get("beside", ()))}
+        return FinishedRun(**values)
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(f"{path}: expected a result of dgn, got {problem}; remove the file and run again") from problem
 
 
 def finished_runs(out: Path) -> dict[int, FinishedRun]:
-    """The finished seeds of a folder."""
+    """The finished runs of a folder by seed."""
     return {run.seed: run for run in map(read_run, sorted(out.glob(f"seed-*/{RESULT}")))}
 
 
@@ -137,7 +137,7 @@ def read_history(out: Path, seed: int) -> list[dict[str, float]]:
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as text, with all columns that any of them has.
+    """Rows as CSV text, with the union of their columns.
 
     >>> to_csv([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "mae": 0.25}]).split()
     ['epoch,loss,mae', '1,0.5,', '2,,0.25']

@@ -1,4 +1,4 @@
-"""Learning rates: down at a plateau until too small, or along a cosine."""
+"""Learning rate schedules: decay on plateau with early stopping, or cosine with warm-up."""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ THRESHOLD = 1e-4  # relative improvement that counts, as published
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where the learning rate stands. A new one follows from each epoch's validation.
+    """The immutable state of a schedule; each epoch yields a new one.
 
-    ``rate`` is the learning rate of the coming epoch, ``epoch`` its number; ``best`` the best value watched so far and
-    ``waited`` the epochs since. ``stopped`` says why training ends, and is empty while it goes on.
+    ``rate`` is the learning rate of the next epoch, ``epoch`` its index, ``best`` the best monitored value so far and
+    ``waited`` the number of epochs since. ``stopped`` is the reason why training ended, empty before.
 
     >>> settings = TrainingSettings(patience=0, learning_rate=1e-3, min_learning_rate=9e-4)
     >>> schedule = Schedule.start(settings)
@@ -31,9 +31,9 @@ class Schedule:
     def start(cls, settings: TrainingSettings) -> "Schedule":
         return cls(settings.learning_rate if settings.schedule == "plateau" else cosine(0, settings))
 
-    def after(self, watched: float, settings: TrainingSettings) -> "Schedule":
-        """The schedule behind an epoch whose validation gave ``watched``, of which less is better."""
-        step = self._wait(watched, settings) if settings.schedule == "plateau" else self
+    def after(self, monitored: float, settings: TrainingSettings) -> "Schedule":
+        """The schedule after an epoch with the validation value ``monitored``; lower is better."""
+        step = self._wait(monitored, settings) if settings.schedule == "plateau" else self
         step = replace(step, epoch=self.epoch + 1)
         if settings.schedule == "cosine":
             step = replace(step, rate=cosine(step.epoch, settings))
@@ -43,17 +43,17 @@ class Schedule:
             step = replace(step, stopped=f"all {settings.epochs} epochs done")
         return step
 
-    def _wait(self, watched: float, settings: TrainingSettings) -> "Schedule":
-        # Relative to the size of the best value, so that negative ones (a metric turned round) behave alike.
-        if watched < self.best - THRESHOLD * abs(self.best) or math.isinf(self.best):
-            return replace(self, best=watched, waited=0)
+    def _wait(self, monitored: float, settings: TrainingSettings) -> "Schedule":
+        # Relative to the size of the best value, so that negated metrics behave alike.
+        if monitored < self.best - THRESHOLD * abs(self.best) or math.isinf(self.best):
+            return replace(self, best=monitored, waited=0)
         if self.waited < settings.patience:
             return replace(self, waited=self.waited + 1)
         return replace(self, rate=self.rate * settings.lr_decay_factor, waited=0)
 
 
 def cosine(epoch: int, settings: TrainingSettings) -> float:
-    r"""Linear growth over the warm-up, then half a cosine from the learning rate to the smallest one.
+    r"""The learning rate of an epoch: linear warm-up, then half a cosine down to the minimal learning rate.
 
     >>> settings = TrainingSettings(schedule="cosine", epochs=3, warmup=1, learning_rate=1.0, min_learning_rate=0.0)
     >>> [round(cosine(epoch, settings), 6) for epoch in range(3)]
@@ -61,6 +61,6 @@ def cosine(epoch: int, settings: TrainingSettings) -> float:
     """
     if epoch < settings.warmup:
         return settings.learning_rate * (epoch + 1) / settings.warmup
-    passed = (epoch - settings.warmup) / max(1, settings.epochs - settings.warmup)
+    progress = (epoch - settings.warmup) / max(1, settings.epochs - settings.warmup)
     span = settings.learning_rate - settings.min_learning_rate
-    return settings.min_learning_rate + span * (1 + math.cos(math.pi * min(passed, 1))) / 2
+    return settings.min_learning_rate + span * (1 + math.cos(math.pi * min(progress, 1))) / 2

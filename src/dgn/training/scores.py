@@ -1,4 +1,4 @@
-"""Scores of several seeds, in the units of the paper."""
+"""Scores over several seeds, in the units of the paper."""
 
 import statistics
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from dgn.training.run_folder import FinishedRun
 class Score:
     """Mean and standard deviation (n - 1 in the denominator) of a metric over seeds.
 
-    Errors are given as they are, everything else in percent.
+    Mean absolute errors have their own unit, all other metrics are percent.
 
     >>> str(Score("accuracy", (0.75, 0.77))), str(Score("mae", (0.1914,)))
     ('76.00 ± 1.41', '0.191')
@@ -38,7 +38,7 @@ class Score:
 
 
 def unit(metric: str) -> float:
-    """What a metric is multiplied with to stand beside the paper's."""
+    """The factor that converts a metric to the units of the paper."""
     return 1.0 if metric == "mae" else 100.0
 
 
@@ -53,7 +53,7 @@ def format_score(metric: str, mean: float, deviation: float | None = None) -> st
 
 
 def main_metric(experiment: Experiment) -> str:
-    """The metric that an experiment reports.
+    """The main metric of an experiment.
 
     >>> from dgn.training.experiment import load_experiment
     >>> main_metric(load_experiment("molpcba/tuned"))
@@ -63,7 +63,7 @@ def main_metric(experiment: Experiment) -> str:
         return experiment.training.metric
     if experiment.data.dataset == "own":
         raise ValueError(
-            "training.metric: expected the score that counts for graphs of your own, got none; for example --set "
+            "training.metric: expected the main metric for the dataset own, got none; for example --set "
             "training.metric=mae"
         )
     check_option("data.dataset", experiment.data.dataset, (*TASKS, "own"))
@@ -77,13 +77,13 @@ def summarize(runs: Sequence[FinishedRun], split: str = "test") -> Score:
 
 
 def published_score(experiment: Experiment) -> str:
-    """What the paper reports, as text; a dash where it reports nothing."""
+    """The published score as text; a dash without one."""
     published = experiment.published
     return "-" if published is None else format_score(main_metric(experiment), published.score, published.deviation)
 
 
 def is_better(metric: str, one: float, other: float) -> bool:
-    """Whether a value of a metric beats another.
+    """Whether the first of two values of a metric is better.
 
     >>> is_better("mae", 0.1, 0.2), is_better("accuracy", 0.1, 0.2)
     (True, False)
@@ -92,9 +92,9 @@ def is_better(metric: str, one: float, other: float) -> bool:
 
 
 def against_paper(score: Score, published: Published | None) -> str:
-    """Our score beside the paper's: "better", "as good" or "worse"; nothing where it reports none.
+    """A score compared with the published one: "better", "as good" or "worse"; empty without one.
 
-    As good is worse by at most two standard deviations: the paper's where it reports one, else those of our seeds.
+    "As good" is worse by at most two standard deviations, the published one if there is one, else that of our seeds.
 
     >>> [against_paper(Score("mae", (value,)), Published(score=0.168, deviation=0.003)) for value in (0.16, 0.17, 0.18)]
     ['better', 'as good', 'worse']
@@ -108,7 +108,7 @@ def against_paper(score: Score, published: Published | None) -> str:
 
 
 def changed_settings(experiment: Experiment) -> list[str]:
-    """Settings in which a run of a shipped experiment departs from it, so that its score is not the paper's to judge.
+    """Settings in which a run differs from the shipped experiment of its name, so that the comparison does not hold.
 
     >>> from dgn.training.experiment import load_experiment
     >>> changed_settings(load_experiment("zinc/tuned", ["training.epochs=5"]))

@@ -19,7 +19,7 @@ from dgn.training.evaluate import Split, required_inputs
 from dgn.training.experiment import Experiment
 from dgn.training.objectives import Objective, make_objective
 from dgn.training.replica import cut
-from dgn.training.tta import both_sides, reflect_weights
+from dgn.training.tta import reflect_weights, tta_mirror
 
 SPLITS = ("train", "val", "test")
 OF_DIRECTIONS = ("potential", "repeated", "gap", "field")  # values with a column for each
@@ -73,7 +73,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
         )
-    sides = both_sides(store) if network.tta_mirror else (store,)
+    sides = tta_mirror(store) if network.tta_mirror else (store,)
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)

@@ -1,4 +1,4 @@
-"""Tables: the seeds of a run, and several runs side by side."""
+"""Tables of the seeds of a run, and of several runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dgn.training.scores import format_score, main_metric, published_score, summ
 
 @dataclass(frozen=True)
 class Table:
-    """A title, names of columns, and rows of text.
+    """A table of text with a title and column names.
 
     >>> print(Table("", ("a", "b"), (("1", "2"),)).to_markdown())
     | a | b |
@@ -29,7 +29,7 @@ class Table:
 
 
 def seeds_table(runs: Sequence[FinishedRun]) -> Table:
-    """Every seed of one experiment, their mean, and what the paper reports."""
+    """A row for each seed of one experiment, their mean, and the published score."""
     experiment = runs[0].experiment
     metric = main_metric(experiment)
     splits = [split for split in ("val", "test") if split in runs[0].metrics]
@@ -46,7 +46,7 @@ def seeds_table(runs: Sequence[FinishedRun]) -> Table:
 
 
 def comparison_table(groups: Mapping[str, Sequence[FinishedRun]], title: str = "") -> Table:
-    """One row for each group of runs: aggregators, parameters, score, time."""
+    """A row for each group of runs: aggregators, parameters, score, time."""
     first = next(iter(groups.values()))[0]
     rows = tuple(
         (

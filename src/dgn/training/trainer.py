@@ -1,24 +1,26 @@
-"""Training: several seeds side by side, epoch by epoch, until the schedule of each one ends."""
+"""Training: replicas of several seeds at once, epoch by epoch, until the schedule of each one ends."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark
 from dgn.training.build import build_network
 from dgn.training.devices import make_fabric, matrix_precision
-from dgn.training.distillation import teach
+from dgn.training.distillation import add_soft_targets
 from dgn.training.errors import OutOfMemoryError, is_out_of_memory
 from dgn.training.experiment import Experiment
 from dgn.training.replica import Replica
 from dgn.training.run import EpochReport, Run, RunResult
 from dgn.training.shared_data import SharedData, prepare
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 DONE = object()
 SAVE_EVERY = 10.0  # seconds between checkpoints
@@ -35,35 +37,35 @@ def train(
     on_resume: Callable[[str], None] | None = None,
     save_every: float = SAVE_EVERY,
 ) -> list[RunResult]:
-    """Train an experiment once for each seed, all side by side, and score each on every split.
+    """Results of training an experiment once for each seed, all at the same time, scored on every split.
 
-    Each seed has its own weights, random numbers, schedule and end, and gets the same result as alone. In ``out``
-    each one leaves ``seed-N/checkpoint.safetensors``, from which an interrupted run goes on, and ``model.safetensors``.
-    Started by ``torchrun``, all processes share the work of each step.
+    Each seed has its own weights, random numbers and schedule; its result is that of training it alone. ``out`` gets
+    ``seed-N/checkpoint.safetensors``, from which an interrupted run resumes, and ``seed-N/model.safetensors``. Started
+    by ``torchrun``, all processes share the work of each step.
     """
     if not seeds or len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds: expected different whole numbers, got {list(seeds)}; name each one once")
-    say = on_resume or (lambda _: None)
+    report = on_resume or (lambda _: None)
     try:
         with matrix_precision(experiment.training.precision):
             fabric = make_fabric(device, experiment.training.precision)
-            material = prepare(experiment, benchmark, fabric.device)
-            material = teach(material, experiment, benchmark, out, fabric.device)
-            runs = [Run(_member(seed, experiment, benchmark, material, fabric), experiment, out) for seed in seeds]
+            shared = prepare(experiment, benchmark, fabric.device)
+            shared = add_soft_targets(shared, experiment, benchmark, out, fabric.device)
+            runs = [Run(_make_replica(seed, experiment, benchmark, shared, fabric), experiment, out) for seed in seeds]
             for run in runs:
                 if resume:
-                    run.resume(say)
+                    run.resume(report)
                 run.save()
-            streams = {run.member.seed: own_stream(fabric.device) for run in runs}
-            _train(runs, streams, material, on_epoch, save_every)
-            results = [_finish(run, streams, material) for run in runs if run.failure is None]
+            streams = {run.replica.seed: new_stream(fabric.device) for run in runs}
+            _train(runs, streams, shared, on_epoch, save_every)
+            results = [_finish(run, streams, shared) for run in runs if run.failure is None]
     except (RuntimeError, MemoryError) as problem:
         if not is_out_of_memory(problem):
             raise
         raise OutOfMemoryError(
             f"memory: expected a step of {experiment.training.batch_size} graphs and {len(seeds)} seeds to fit the "
             f"device, got {problem}; lower training.batch_size or train fewer seeds at once"
-            + ("" if out is None else f"; {out} holds checkpoints to go on from")
+            + ("" if out is None else f"; {out} holds checkpoints to resume from")
         ) from problem
     failures = [run.failure for run in runs if run.failure is not None]
     if failures:
@@ -71,62 +73,64 @@ def train(
     return results
 
 
-def _member(seed: int, experiment: Experiment, benchmark: Benchmark, material: SharedData, fabric: Fabric) -> Replica:
+def _make_replica(
+    seed: int, experiment: Experiment, benchmark: Benchmark, shared: SharedData, fabric: "Fabric"
+) -> Replica:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = build_network(experiment.network, benchmark, material.delta)
-    return Replica(seed, network, experiment, material.objective, material.store, fabric)
+        network = build_network(experiment.network, benchmark, shared.delta)
+    return Replica(seed, network, experiment, shared.objective, shared.store, fabric)
 
 
 def _train(
     runs: list[Run],
     streams: Mapping[int, Any],
-    material: SharedData,
+    shared: SharedData,
     on_epoch: Callable[[EpochReport], None] | None,
     save_every: float,
 ) -> None:
-    """Epochs of all seeds: queue the work of each, then wait for each."""
+    """Train all seeds epoch by epoch: queue the work of each, then wait for each."""
     start, saved = time.perf_counter() - max(run.seconds for run in runs), time.perf_counter()
-    validation = {run.member.seed: material.splits["val"].fork() for run in runs}
+    validation = {run.replica.seed: shared.splits["val"].fork() for run in runs}
     while active := [run for run in runs if run.active]:
-        side_by_side([run.member for run in active], [streams[run.member.seed] for run in active], material.training)
+        train_replicas([run.replica for run in active], [streams[run.replica.seed] for run in active], shared.training)
         for run in active:
-            run.steps += -(-len(material.training) // run.settings.batch_size)
-            with streams[run.member.seed]:
-                run.member.evaluate(validation[run.member.seed])
+            run.steps += -(-len(shared.training) // run.settings.batch_size)
+            with streams[run.replica.seed]:
+                run.replica.evaluate(validation[run.replica.seed])
         for run in active:
-            with streams[run.member.seed]:
+            with streams[run.replica.seed]:
                 report = run.finish_epoch(
-                    validation[run.member.seed], time.perf_counter() - start, len(material.training)
+                    validation[run.replica.seed], time.perf_counter() - start, len(shared.training)
                 )
             if on_epoch is not None:
                 on_epoch(report)
         if time.perf_counter() - saved > save_every or not all(run.active for run in active):
             for run in active:
-                with streams[run.member.seed]:  # behind what is still queued there
+                with streams[run.replica.seed]:  # after what is still queued there
                     run.save()
             saved = time.perf_counter()
 
 
-def _finish(run: Run, streams: Mapping[int, Any], material: SharedData) -> RunResult:
-    with streams[run.member.seed]:
-        return run.finish(material.fork())
+def _finish(run: Run, streams: Mapping[int, Any], shared: SharedData) -> RunResult:
+    with streams[run.replica.seed]:
+        return run.finish(shared.fork())
 
 
-def side_by_side(members: Sequence[Replica], streams: Sequence[Any], numbers: Tensor) -> None:
-    """An epoch of each member, a step of each in turn: queued whole, one after the other, they would not overlap."""
-    going = [(stream, member.train_epoch(numbers)) for member, stream in zip(members, streams, strict=True)]
-    while going:
-        left = []
-        for stream, steps in going:
+def train_replicas(replicas: Sequence[Replica], streams: Sequence[Any], index: Tensor) -> None:
+    """Train each replica for one epoch, a step of each in turn: whole epochs, queued in sequence, would not overlap."""
+    active = [(stream, replica.train_epoch(index)) for replica, stream in zip(replicas, streams, strict=True)]
+    while active:
+        unfinished = []
+        for stream, steps in active:
             with stream:
                 if next(steps, DONE) is not DONE:
-                    left.append((stream, steps))
-        going = left
+                    unfinished.append((stream, steps))
+        active = unfinished
 
 
-def own_stream(device: torch.device) -> Any:
-    """A queue of its own for a member, so that several run at once."""
+def new_stream(device: torch.device) -> Any:
+    """A CUDA stream for one replica, so that several overlap; a null context on the CPU."""
     if device.type != "cuda":
         return nullcontext()
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Graphs with coordinates and their mirror images, along the last coordinate."""
+"""Reflection of graphs along their last coordinate, for augmentation and test-time augmentation (TTA)."""
 
 import torch
 from torch import Tensor
@@ -9,67 +9,72 @@ from dgn.graph import Graph
 
 
 def last_coordinate(x: Tensor, potential: Tensor) -> Tensor:
-    """Which inputs are the last coordinate: [N, C], [N, k] -> [C]."""
+    """Mask of the node features that equal the last coordinate: [N, C], [N, k] -> [C]."""
     return (x == potential[:, -1:]).all(dim=0)
 
 
-def mirror_nodes(store: DeviceDataset, heads: Tensor, coordinates: Tensor | None = None) -> dict[str, Tensor]:
-    """Coordinates of the nodes, those of some graphs mirrored, and inputs that are the last coordinate with it.
+def reflect_nodes(dataset: DeviceDataset, flip_mask: Tensor, coordinates: Tensor | None = None) -> dict[str, Tensor]:
+    """Potentials and node features with the last coordinate reflected in the graphs of ``flip_mask``.
 
-    A coordinate stays between the smallest and the largest of its graph.
+    A reflected coordinate stays between the smallest and the largest of its graph.
 
     Shapes:
-        ``heads`` [G, 1] says which graphs, ``coordinates`` [C] which inputs; without, those that are equal to it.
+        ``flip_mask`` [G, 1]; ``coordinates`` [C] masks the features that are the last coordinate (without: those that
+        equal it).
     """
-    graph, potential, x = store.graph, store.nodes["potential"], store.nodes["x"]
+    graph, potential, x = dataset.graph, dataset.nodes["potential"], dataset.nodes["x"]
     assert graph.batch is not None
     last = potential[:, -1:]
-    least, most = ends_of_graphs(last, graph)
-    turned = torch.where(heads[graph.batch], (least + most)[graph.batch] - last, last)
-    nodes = {"potential": torch.cat([potential[:, :-1], turned], dim=1)}
+    low, high = coordinate_ranges(last, graph)
+    reflected = torch.where(flip_mask[graph.batch], (low + high)[graph.batch] - last, last)
+    nodes = {"potential": torch.cat([potential[:, :-1], reflected], dim=1)}
     if x.is_floating_point():
-        which = last_coordinate(x, potential) if coordinates is None else coordinates.to(x.device)
-        nodes["x"] = torch.where(which, turned, x)
+        mask = last_coordinate(x, potential) if coordinates is None else coordinates.to(x.device)
+        nodes["x"] = torch.where(mask, reflected, x)
     return nodes
 
 
-def mirror_field(store: DeviceDataset, heads: Tensor) -> Tensor:
-    """The field of these graphs: along the last coordinate it changes its sign."""
-    assert store.graph.batch is not None
-    field = store.edges["field"].clone()
-    field[:, -1:] *= torch.where(heads[store.graph.batch[store.graph.target]], -1.0, 1.0)
+def reflect_field(dataset: DeviceDataset, flip_mask: Tensor) -> Tensor:
+    """The field with the sign of its last direction flipped in the graphs of ``flip_mask`` [G, 1]."""
+    assert dataset.graph.batch is not None
+    field = dataset.edges["field"].clone()
+    field[:, -1:] *= torch.where(flip_mask[dataset.graph.batch[dataset.graph.target]], -1.0, 1.0)
     return field
 
 
-def reflect_weights(plan: Plan, store: DeviceDataset) -> Weights:
-    """The weights of all graphs mirrored; those that they have, if no field is read."""
-    if "field" not in store.edges:
-        return store.weights
-    return plan.compute_weights(mirror_field(store, _all(store)), store.graph, store.nodes.get("gap"))
+def reflect_weights(plan: Plan, dataset: DeviceDataset) -> Weights:
+    """The aggregation weights of all graphs reflected; the present ones where no field is read."""
+    if "field" not in dataset.edges:
+        return dataset.weights
+    field = reflect_field(dataset, _all_graphs(dataset))
+    return plan.compute_weights(field, dataset.graph, dataset.nodes.get("gap"))
 
 
-def choose_weights(heads: Tensor, store: DeviceDataset) -> Weights:
-    """The weights of each graph from those of both sides."""
-    plain, mirrored, graph = store.weights, store.mirrored, store.graph
+def choose_weights(flip_mask: Tensor, dataset: DeviceDataset) -> Weights:
+    """For each graph, the weights of its mirror image where ``flip_mask`` [G, 1] is set, else its plain weights."""
+    plain, mirrored, graph = dataset.weights, dataset.mirrored, dataset.graph
     assert mirrored is not None
     assert graph.batch is not None
-    edge = torch.where(heads[graph.batch[graph.target]], mirrored.edge, plain.edge)
-    return Weights(edge, torch.where(heads[graph.batch], mirrored.self, plain.self))
+    edge = torch.where(flip_mask[graph.batch[graph.target]], mirrored.edge, plain.edge)
+    return Weights(edge, torch.where(flip_mask[graph.batch], mirrored.self, plain.self))
 
 
-def both_sides(store: DeviceDataset, coordinates: Tensor | None = None) -> tuple[DeviceDataset, DeviceDataset]:
-    """All graphs as they are, and all of them mirrored; the store knows the weights of both."""
-    assert store.mirrored is not None
-    return store, store.replaced(store.mirrored, mirror_nodes(store, _all(store), coordinates))
+def tta_mirror(dataset: DeviceDataset, coordinates: Tensor | None = None) -> tuple[DeviceDataset, DeviceDataset]:
+    """The dataset and its mirror image, whose predictions test-time augmentation averages.
+
+    ``dataset.mirrored`` holds the weights of the mirror image already.
+    """
+    assert dataset.mirrored is not None
+    return dataset, dataset.replaced(dataset.mirrored, reflect_nodes(dataset, _all_graphs(dataset), coordinates))
 
 
-def ends_of_graphs(values: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest value of the nodes of each graph: [N, K] -> two of [G, K]."""
+def coordinate_ranges(values: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    """The minimum and the maximum over the nodes of each graph: [N, K] -> two of [G, K]."""
     assert graph.batch is not None
-    index, room = graph.batch[:, None].expand_as(values), values.new_empty(graph.num_graphs, values.size(1))
-    least, most = (room.scatter_reduce(0, index, values, reduce=how, include_self=False) for how in ("amin", "amax"))
-    return least, most
+    index, empty = graph.batch[:, None].expand_as(values), values.new_empty(graph.num_graphs, values.size(1))
+    low, high = (empty.scatter_reduce(0, index, values, reduce=how, include_self=False) for how in ("amin", "amax"))
+    return low, high
 
 
-def _all(store: DeviceDataset) -> Tensor:
-    return torch.ones(store.graph.num_graphs, 1, dtype=torch.bool, device=store.device)
+def _all_graphs(dataset: DeviceDataset) -> Tensor:
+    return torch.ones(dataset.graph.num_graphs, 1, dtype=torch.bool, device=dataset.device)

@@ -1,4 +1,4 @@
-"""Searching for settings: spaces in YAML, trials that are ordinary runs, the choice by validation alone."""
+"""Hyperparameter search: spaces in YAML, trials that are ordinary runs, selection by validation alone."""
 
 from dgn.graph.checks import check_extra
 

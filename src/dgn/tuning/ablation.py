@@ -1,6 +1,6 @@
-"""Ablations: an experiment without one of its parts, at as many parameters, so that only the part is missing.
+"""Ablations: an experiment without one of its components, at the same number of parameters.
 
-One that has no directions gets some instead: whether they help is asked of every network.
+An experiment without directions gets some instead, so that their effect is measured for every network.
 """
 
 from collections.abc import Iterator
@@ -15,25 +15,25 @@ from dgn.training.config import AugmentationSettings
 from dgn.training.experiment import Experiment
 from dgn.tuning.width import fit_width, size, widened
 
-EDGE_ROOM = 5  # channels of edges by which an ablation may differ
+EDGE_ROOM = 5  # edge channels by which an ablation may differ
 
 
 def ablations(experiment: Experiment) -> dict[str, Experiment]:
-    """An experiment without each of the parts that it has, or with directions if it has none, by names.
+    """Ablations by name: the experiment without each of its components, or with directions if it has none.
 
-    Directional aggregators make room for as many isotropic ones, of which there are six; where there are none, the last
-    aggregator makes room for a derivative. Where parameters went with a part, wider layers take its place; features of
-    edges, a few channels more or less, even out what a whole channel of all layers is too much.
+    Directional aggregators are replaced by isotropic ones, of which there are six; without directional ones, the last
+    aggregator is replaced by a derivative. Wider layers compensate for lost parameters. A few edge channels more or
+    less make up the difference that is smaller than one channel of all layers.
 
     >>> from dgn.training.experiment import load_experiment
-    >>> found = ablations(load_experiment("zinc/plus"))
-    >>> list(found)
+    >>> variants = ablations(load_experiment("zinc/plus"))
+    >>> list(variants)
     ['no-directions', 'no-ema', 'no-ffn', 'no-structure']
-    >>> found["no-directions"].network.aggregators
+    >>> variants["no-directions"].network.aggregators
     ('sum', 'mean', 'max', 'min')
     """
     network, training = experiment.network, experiment.training
-    changed = {
+    variants = {
         "no-directions": without_directions(experiment),
         "with-directions": with_directions(experiment),
         "no-ema": replace(experiment, training=replace(training, ema_decay=0.0)),
@@ -43,53 +43,53 @@ def ablations(experiment: Experiment) -> dict[str, Experiment]:
         "no-structure": without_structure(experiment),
     }
     return {
-        name: replace(_as_large(each, size(experiment)), name=f"{experiment.name}-ablation/{name}")
-        for name, each in changed.items()
-        if each != experiment
+        name: replace(_match_size(variant, size(experiment)), name=f"{experiment.name}-ablation/{name}")
+        for name, variant in variants.items()
+        if variant != experiment
     }
 
 
 def without_structure(experiment: Experiment) -> Experiment:
-    """The experiment without structural numbers; edges that have no other features have none."""
+    """The experiment without structural encodings, and without edge features where edges have no others."""
     data = replace(experiment.data, rwse_steps=0, ring_sizes=())
-    bare = data != experiment.data and inputs_for(data).edges is None
-    network = replace(experiment.network, edge_dim=None) if bare else experiment.network
+    loses_edges = data != experiment.data and inputs_for(data).edges is None
+    network = replace(experiment.network, edge_dim=None) if loses_edges else experiment.network
     return replace(experiment, data=data, network=network)
 
 
 def without_directions(experiment: Experiment) -> Experiment:
-    """The experiment with isotropic aggregators in the place of directional ones, as far as there are, and no field.
+    """The experiment with isotropic aggregators instead of directional ones, as far as there are any, and no field.
 
-    Its teachers, too, are those of the run that has no directions.
+    Its teachers are the seeds of the run without directions.
     """
     network, inputs = experiment.network, experiment.augmentation
-    kept = [name for name in network.aggregators if not make_plan([name]).num_directions]
-    others = [name for name in ISOTROPIC if name not in kept]
-    asked = [name if name in kept else others.pop(0) if others else None for name in network.aggregators]
-    names = tuple(name for name in asked if name is not None)
+    isotropic = [name for name in network.aggregators if not make_plan([name]).num_directions]
+    others = [name for name in ISOTROPIC if name not in isotropic]
+    replaced = [name if name in isotropic else others.pop(0) if others else None for name in network.aggregators]
+    names = tuple(name for name in replaced if name is not None)
     teachers = experiment.training.distill_from
-    blind = None if teachers is None else f"{teachers}-ablation/no-directions"
+    distill_from = None if teachers is None else f"{teachers}-ablation/no-directions"
     return replace(
         experiment,
         data=replace(experiment.data, directions=None),
         network=replace(network, aggregators=names, num_eigenvector_features=0),
-        training=replace(experiment.training, distill_from=blind),
+        training=replace(experiment.training, distill_from=distill_from),
         augmentation=AugmentationSettings(mirror=inputs.mirror, cutout=inputs.cutout, input_noise=inputs.input_noise),
     )
 
 
 def with_directions(experiment: Experiment) -> Experiment:
-    """An experiment without directions with a derivative in the place of its last aggregator; others as they are."""
+    """An experiment without directions gets a derivative as its last aggregator; others are unchanged."""
     network = experiment.network
     if network.num_directions:
         return experiment
     return replace(experiment, network=replace(network, aggregators=(*network.aggregators[:-1], "dx1")))
 
 
-def _as_large(experiment: Experiment, parameters: int) -> Experiment:
-    """The widths that come closest to so many parameters; of equally close ones the least changed edges.
+def _match_size(experiment: Experiment, parameters: int) -> Experiment:
+    """The experiment with the widths closest to a number of parameters; ties go to the smallest change of edges.
 
-    Towers become wider, or there are more of them: narrow ones would grow by much at once.
+    Either towers become wider or their number grows: one channel more is a large step for narrow towers.
     """
     if size(experiment) == parameters:
         return experiment
@@ -100,11 +100,11 @@ def _as_large(experiment: Experiment, parameters: int) -> Experiment:
         replace(wide, network=replace(wide.network, edge_dim=None if edge_dim is None else edge_dim + change))
         for change, wide in product(changes, [*widths, *_more_towers(experiment, parameters)])
     ]
-    return min(candidates, key=lambda each: abs(size(each) - parameters))
+    return min(candidates, key=lambda candidate: abs(size(candidate) - parameters))
 
 
 def _more_towers(experiment: Experiment, parameters: int) -> Iterator[Experiment]:
-    """The experiment with more and more towers of the same width, until there are too many parameters."""
+    """The experiment with growing numbers of towers of the same width, until it has too many parameters."""
     network = experiment.network
     if network.towers == 1 or network.last is not None:
         return
@@ -116,19 +116,19 @@ def _more_towers(experiment: Experiment, parameters: int) -> Iterator[Experiment
 
 
 def to_short_yaml(experiment: Experiment, note: str) -> str:
-    """The file of an experiment that comes with the package: a comment, and what differs from the defaults."""
+    """The YAML text of an experiment: a comment, and the settings that differ from the defaults."""
     lines = [f"# {note}"]
     for section in ("data", "network", "training", "augmentation"):
-        stated = list(_stated(getattr(experiment, section)))
-        lines += [f"{section}:", *stated] if stated else []
+        changed = list(_changed_lines(getattr(experiment, section)))
+        lines += [f"{section}:", *changed] if changed else []
     return "\n".join(lines) + "\n"
 
 
-def _stated(settings: Any) -> Iterator[str]:
-    for each in fields(settings):
-        value = getattr(settings, each.name)
-        if each.default is MISSING or value != each.default:
-            yield f"  {each.name}: {_text(value)}"
+def _changed_lines(settings: Any) -> Iterator[str]:
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.default is MISSING or value != field.default:
+            yield f"  {field.name}: {_text(value)}"
 
 
 def _text(value: Any) -> str:

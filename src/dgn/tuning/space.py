@@ -1,8 +1,8 @@
-"""A search space: which settings may take which values, from a YAML file.
+"""Search spaces: the candidate values of settings, from a YAML file.
 
 .. code-block:: yaml
 
-    parameters: 100000                                       # layers as wide as it allows; may be left out
+    parameters: 100000                                       # optional budget, which decides the width
     settings:
       training.weight_decay: [1e-5, 3e-7]                    # one of these values
       network.aggregators: [[mean, dx1], [mean, max, av1]]
@@ -34,13 +34,13 @@ RANGE = ("low", "high", "log", "step")
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from ``low`` to ``high``, both included; whole ones if both are."""
+    """Numbers from ``low`` to ``high``, both included; integers if ``integer``."""
 
     low: float
     high: float
     log: bool = False
     step: float | None = None
-    whole: bool = False
+    integer: bool = False
 
 
 Domain = tuple[str, ...] | Range
@@ -48,9 +48,9 @@ Domain = tuple[str, ...] | Range
 
 @dataclass(frozen=True)
 class Space:
-    """What is searched: ``domains`` by name, and what values of theirs change.
+    """A search space: ``domains`` by name, and the settings that their values change.
 
-    Values are text, except in a range: text is what stands behind ``--set KEY=``.
+    Values are text, as after ``--set KEY=``, except in a range.
 
     >>> space = read_space({"settings": {"network.dropout": ["0", "0.1"], "kind": {"wide": {"network.hidden": "90"}}}})
     >>> space.domains
@@ -65,7 +65,7 @@ class Space:
     parameters: int | None = None
 
     def changes(self, values: Mapping[str, Value]) -> list[str]:
-        """The changes of settings that values stand for."""
+        """Overrides of settings for the values of a trial."""
         single = [
             change
             for name, value in values.items()
@@ -80,19 +80,19 @@ class Space:
 
     @property
     def size(self) -> int | None:
-        """The number of combinations; nothing where a range makes them uncountable."""
+        """The number of combinations; ``None`` with a range."""
         sizes = [None if isinstance(domain, Range) else len(domain) for domain in self.domains.values()]
         return None if None in sizes else prod(size for size in sizes if size is not None)
 
     def combinations(self) -> list[dict[str, Value]]:
-        """All of them, the last name varying fastest; only for a space of a finite size."""
+        """All combinations, the last name varying fastest; only for a finite space."""
         domains = [domain for domain in self.domains.values() if not isinstance(domain, Range)]
         assert len(domains) == len(self.domains)
         return [dict(zip(self.domains, values, strict=True)) for values in product(*domains)]
 
 
 def space_names() -> list[str]:
-    """The spaces that come with the package: the paper's by dataset, ours by the experiment they start from.
+    """Names of the spaces that come with the package: the paper's by dataset, ours by experiment.
 
     >>> [name for name in space_names() if "zinc" in name]
     ['zinc', 'zinc/plus', 'zinc/plus-500k']
@@ -108,7 +108,7 @@ def load_space(name_or_path: str | Path) -> Space:
         check_option("space", str(name_or_path), tuple(space_names()))
         path = _shipped() / f"{name_or_path}.yaml"
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected a YAML file with a space, found none; check the path")
+        raise FileNotFoundError(f"{path}: expected a YAML file with a space, got none; check the path")
     try:
         return read_space(yaml.load(path.read_text(encoding="utf-8"), _Loader))
     except (ValueError, yaml.YAMLError) as problem:
@@ -145,7 +145,7 @@ def _range(name: str, values: Any) -> Range:
             f"{name}: expected a list of values, {{low: ..., high: ...}} with log or step, or {{subset: [...]}}, got "
             f"{values!r}; write one of them"
         )
-    whole = all(str(values.get(key, "1")).lstrip("-").isdecimal() for key in ("low", "high", "step"))
+    integer = all(str(values.get(key, "1")).lstrip("-").isdecimal() for key in ("low", "high", "step"))
     try:
         low, high = float(values["low"]), float(values["high"])
         step = float(values["step"]) if "step" in values else None
@@ -155,7 +155,7 @@ def _range(name: str, values: Any) -> Range:
         raise ValueError(f"{name}: expected low at most high, got {low:g} and {high:g}; exchange them")
     log = str(values.get("log", "false")).lower()
     check_option(f"log of {name}", log, ("true", "false"))
-    return Range(low, high, log == "true", step, whole)
+    return Range(low, high, log == "true", step, integer)
 
 
 def _parameters(text: str | None) -> int | None:
@@ -175,7 +175,7 @@ def _text(value: Any) -> str:
 
 
 class _Loader(UniqueKeys, yaml.BaseLoader):
-    """YAML in which every value stays the text that it is in the file: it will be read as a setting is."""
+    """YAML that keeps all values as text, to be parsed like overrides of settings."""
 
 
 def _shipped() -> Path:

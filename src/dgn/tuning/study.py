@@ -1,4 +1,4 @@
-"""A study: the trials of a search in a folder, proposed and remembered by Optuna."""
+"""A hyperparameter search in a folder, with trials proposed and stored by Optuna."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import optuna
 
 DESCRIPTION, STORAGE = "search.yaml", "study.log"
-GRACE = 10  # seconds after which a lock is taken for that of a process that was killed; it is held for milliseconds
+GRACE = 10  # seconds after which a lock counts as stale; processes hold it for milliseconds
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Values of a trial, its number, and its folder; equal values share the folder of the first that had them."""
+    """The number, values and folder of a trial; trials with equal values share the folder of the first."""
 
     number: int
     values: dict[str, Value]
@@ -32,12 +32,12 @@ class Trial:
 
 
 class Search:
-    """A search in a folder, new or begun before.
+    """A search in a folder, new or resumed.
 
-    Trial n depends on the values and scores of those before it and on ``seed + n`` alone, so that a search that was
-    stopped goes on as if it had not been. A trial that was under way is the next one, with its values and its folder.
-    With several under way at once, what is proposed also depends on which of them have ended, so that another search
-    of the same seed may find others. One process at a time asks and tells.
+    Trial n depends only on the values and scores of the trials before it and on ``seed + n``, so that a resumed search
+    equals an uninterrupted one. An interrupted trial is the next one, with its values and its folder. With several
+    running trials, proposals also depend on which of them have finished, so that a search with the same seed may
+    differ. One process at a time calls :meth:`next` and :meth:`tell`.
     """
 
     def __init__(self, folder: Path, experiment: Experiment, space: Space, seeds: Sequence[int], seed: int = 0) -> None:
@@ -50,12 +50,10 @@ class Search:
         self.study = _open(folder / STORAGE, METRICS[self.metric][1])
 
     def next(self, total: int, busy: Collection[int] = ()) -> Trial | None:
-        """The trial that was under way, else a new one; nothing once ``total`` were begun or all combinations are.
+        """An interrupted trial, else a new one; ``None`` once ``total`` trials or all combinations were started.
 
-        ``busy`` are the numbers of trials that are under way now: they are not given again.
-
-        All combinations are tried one after the other where they fit into ``total``, otherwise Optuna's
-        tree-structured Parzen estimator proposes.
+        ``busy`` are the numbers of running trials, which are not returned again. If all combinations fit into
+        ``total``, it is a grid search; otherwise Optuna's tree-structured Parzen estimator proposes.
         """
         from optuna.samplers import TPESampler
         from optuna.trial import TrialState
@@ -73,38 +71,38 @@ class Search:
         if self.space.size is not None and self.space.size <= total and not self._queue(trials):
             return None
         self.study.sampler = TPESampler(seed=self.seed + len(trials))
-        asked = self.study.ask({name: _distribution(domain) for name, domain in self.space.domains.items()})
-        return self._trial(asked.number, asked.params)
+        proposal = self.study.ask({name: _distribution(domain) for name, domain in self.space.domains.items()})
+        return self._trial(proposal.number, proposal.params)
 
     def resolve(self, trial: Trial) -> Experiment:
-        """The experiment of a trial; impossible combinations of settings are refused as in an experiment file."""
+        """The experiment of a trial; invalid combinations of settings are refused as in an experiment file."""
         plain = self.experiment.to_dict() | {"name": f"{self.experiment.name}/trial-{trial.number}", "published": None}
         changed = read_experiment(plain, self.space.changes(trial.values))
         changed = replace(changed, training=replace(changed.training, seeds=self.seeds))
         return changed if self.space.parameters is None else fit_width(changed, self.space.parameters)
 
-    def tell(self, trial: Trial, score: float | None, given_up: bool = False) -> None:
-        """Note the validation score of a trial that ended, or that it has none: it failed, or was given up."""
+    def tell(self, trial: Trial, score: float | None, pruned: bool = False) -> None:
+        """Record the validation score of a finished trial; without one, it failed or was pruned."""
         from optuna.trial import TrialState
 
-        state = None if score is not None else TrialState.PRUNED if given_up else TrialState.FAIL
+        state = None if score is not None else TrialState.PRUNED if pruned else TrialState.FAIL
         self.study.tell(trial.number, score, state, skip_if_finished=True)  # as by a second search in the folder
 
     def ended(self) -> list[Trial]:
-        """All trials with a score, the best first; of equal values, and of equal scores, the first."""
-        found: dict[tuple[tuple[str, Value], ...], tuple[float, Trial]] = {}
+        """All trials with a score, the best first; of equal values, and of equal scores, the earliest."""
+        scored: dict[tuple[tuple[str, Value], ...], tuple[float, Trial]] = {}
         for trial in self.study.get_trials(deepcopy=False):
             if trial.value is not None:
-                found.setdefault(tuple(trial.params.items()), (trial.value, self._trial(trial.number, trial.params)))
+                scored.setdefault(tuple(trial.params.items()), (trial.value, self._trial(trial.number, trial.params)))
         sign = -1 if METRICS[self.metric][1] else 1
-        return [trial for _, trial in sorted(found.values(), key=lambda pair: (sign * pair[0], pair[1].number))]
+        return [trial for _, trial in sorted(scored.values(), key=lambda pair: (sign * pair[0], pair[1].number))]
 
     def write_best(self, trial: Trial) -> Path:
-        """The experiment of a trial as a file, with the seeds of the experiment that was searched from."""
-        found = self.resolve(trial)
-        training = replace(found.training, seeds=self.experiment.training.seeds)
+        """Write the experiment of a trial, with the seeds of the initial experiment, and return its path."""
+        best = self.resolve(trial)
+        training = replace(best.training, seeds=self.experiment.training.seeds)
         path = self.folder / "best.yaml"
-        write_text(path, replace(found, name=f"{self.experiment.name}-search", training=training).to_yaml())
+        write_text(path, replace(best, name=f"{self.experiment.name}-search", training=training).to_yaml())
         return path
 
     def _trial(self, number: int, values: dict[str, Any]) -> Trial:
@@ -113,16 +111,16 @@ class Search:
         return Trial(number, values, self.folder / f"trial-{first}")
 
     def _queue(self, trials: Sequence["optuna.trial.FrozenTrial"]) -> bool:
-        """Queue the first combination that was not tried; tell whether one is queued."""
+        """Queue the first untried combination; whether one is queued."""
         from optuna.trial import TrialState
 
         if any(trial.state == TrialState.WAITING for trial in trials):
             return True
         tried = [trial.params for trial in trials]
-        left = next((values for values in self.space.combinations() if values not in tried), None)
-        if left is not None:
-            self.study.enqueue_trial(dict(left))
-        return left is not None
+        untried = next((values for values in self.space.combinations() if values not in tried), None)
+        if untried is not None:
+            self.study.enqueue_trial(dict(untried))
+        return untried is not None
 
 
 def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
@@ -132,8 +130,8 @@ def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction: Literal["maximize", "minimize"] = "maximize" if higher_is_better else "minimize"
-    # A file needs no database. Not Optuna's own choice of a lock, a link: one to a relative path leads nowhere, its age
-    # is unknown, and after a kill it is waited for without end.
+    # A file needs no database. Optuna's default lock is a symbolic link: a relative one dangles, its age is
+    # unknown, and after a kill it is waited for forever.
     lock = JournalFileOpenLock(str(path), GRACE)
     lock.acquire()  # a second search may be writing
     try:
@@ -145,13 +143,13 @@ def _open(path: Path, higher_is_better: bool) -> "optuna.Study":
 
 
 def _cut_unfinished(path: Path) -> None:
-    """Cut off a last line that has no end, as where the disk was full: what is written behind it could not be read."""
+    """Truncate an incomplete last line, as after a full disk, which would make later lines unreadable."""
     if path.exists():
         content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
+        complete = content.rfind(b"\n") + 1
+        if complete < len(content):
             with path.open("r+b") as file:
-                file.truncate(whole)
+                file.truncate(complete)
 
 
 def _distribution(domain: tuple[str, ...] | Range) -> "optuna.distributions.BaseDistribution":
@@ -159,39 +157,44 @@ def _distribution(domain: tuple[str, ...] | Range) -> "optuna.distributions.Base
 
     if not isinstance(domain, Range):
         return CategoricalDistribution(domain)
-    if domain.whole:
+    if domain.integer:
         return IntDistribution(int(domain.low), int(domain.high), domain.log, int(domain.step or 1))
     return FloatDistribution(domain.low, domain.high, domain.log, domain.step)
 
 
 def _check_names(experiment: Experiment, space: Space) -> None:
-    """Refuse names that are no setting before the first trial, not in the middle of the night."""
+    """Refuse names that are not settings before the first trial."""
     sections = {section: keys for section, keys in experiment.to_dict().items() if isinstance(keys, dict)}
-    known = tuple(f"{section}.{key}" for section, keys in sections.items() for key in keys)
+    settings = tuple(f"{section}.{key}" for section, keys in sections.items() for key in keys)
     grouped = [
-        change.partition("=")[0] for group in space.groups.values() for each in group.values() for change in each
+        change.partition("=")[0] for group in space.groups.values() for changes in group.values() for change in changes
     ]
     for name in [*(name.partition(":")[0] for name in space.domains if name not in space.groups), *grouped]:
-        check_option("setting of the space", name, known)
+        check_option("setting of the space", name, settings)
 
 
 def _plain(space: Space) -> dict[str, Any]:
     domains = {name: repr(domain) for name, domain in space.domains.items()}
-    groups = {name: {key: list(each) for key, each in group.items()} for name, group in space.groups.items()}
+    groups = {name: {key: list(changes) for key, changes in group.items()} for name, group in space.groups.items()}
     return {"parameters": space.parameters, "domains": domains, "groups": groups}
 
 
-def _describe(folder: Path, experiment: Experiment, told: dict[str, Any]) -> None:
-    """Write down what is searched, or hold it against what was searched here before.
+def _describe(folder: Path, experiment: Experiment, description: dict[str, Any]) -> None:
+    """Write the description of a search, or compare it with that of an earlier search in the folder.
 
-    Settings that dgn did not have then are taken to be at their defaults.
+    Settings that are missing in an older description have their defaults.
     """
     check_folder(folder)
-    path, text = folder / DESCRIPTION, yaml.safe_dump({"experiment": experiment.to_dict(), **told}, sort_keys=False)
+    path, text = (
+        folder / DESCRIPTION,
+        yaml.safe_dump({"experiment": experiment.to_dict(), **description}, sort_keys=False),
+    )
     if path.exists():
         before = yaml.safe_load(path.read_text(encoding="utf-8"))
         settings = experiment.format_diff(read_experiment(before["experiment"]))
-        changed = [settings] * bool(settings) + [key for key in told if before.get(key) != yaml.safe_load(text)[key]]
+        changed = [settings] * bool(settings) + [
+            key for key in description if before.get(key) != yaml.safe_load(text)[key]
+        ]
         if changed:
             raise ValueError(
                 f"{folder}: expected a new folder or one of the same search, got one that differs in "

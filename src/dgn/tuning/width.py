@@ -1,4 +1,4 @@
-"""The width of a network that keeps to a number of parameters."""
+"""The width of a network for a budget of parameters."""
 
 from dataclasses import replace
 
@@ -10,10 +10,9 @@ from dgn.training.experiment import Experiment
 
 
 def fit_width(experiment: Experiment, parameters: int) -> Experiment:
-    """The experiment with the largest ``hidden`` for at most so many parameters, at least one channel for each tower.
+    """The experiment with the largest ``hidden`` within a budget of parameters, at least one channel per tower.
 
-    ``last``, where it is given, stays as much narrower as it was. Networks grow with their width, so that halving an
-    interval finds it.
+    ``last``, if set, keeps its difference to ``hidden``. The size grows with the width, so that bisection finds it.
 
     >>> from dgn.training.experiment import load_experiment
     >>> fit_width(load_experiment("zinc/complex-e/mean-dx1", ["network.hidden=10"]), 103_495).network.hidden
@@ -21,8 +20,8 @@ def fit_width(experiment: Experiment, parameters: int) -> Experiment:
     """
     step = experiment.network.towers
 
-    def fits(towers_wide: int) -> bool:
-        return size(widened(experiment, towers_wide * step)) <= parameters
+    def fits(tower_width: int) -> bool:
+        return size(widened(experiment, tower_width * step)) <= parameters
 
     low, high = 1, 2
     while fits(high):
@@ -41,11 +40,11 @@ def widened(experiment: Experiment, hidden: int) -> Experiment:
 
 
 def size(experiment: Experiment) -> int:
-    """The number of parameters of an experiment, without opening its graphs.
+    """The number of parameters of an experiment, without loading its graphs.
 
     >>> from dgn.training.experiment import load_experiment
     >>> size(load_experiment("zinc/tuned"))
     98035
     """
-    with torch.device("meta"):  # where no number counts, and so not what the scalers divide by
+    with torch.device("meta"):  # without values, so that delta does not matter
         return count_parameters(build_for_inputs(experiment.network, inputs_for(experiment.data), delta=1.0))
