@@ -19,13 +19,13 @@ from unittest.mock import patch
 
 import torch
 from training import RUNS
-from training_ours import member, stream, wait
+from training_ours import make_replica, stream, wait
 
 from dgn.nn.fused.select import Route
 from dgn.training.experiment import load_experiment
 from dgn.training.load import load_graphs
 from dgn.training.shared_data import SharedData, prepare
-from dgn.training.trainer import side_by_side
+from dgn.training.trainer import train_replicas
 
 TRAINING = {"zinc": 10_000, "pattern": 10_000, "cifar10": 45_000, "molhiv": 32_901}
 GRAPHS = {"cuda": {"zinc": 10_000, "pattern": 1_280, "cifar10": 5_120, "molhiv": 10_240},
@@ -90,7 +90,7 @@ def measure(name: str, data: str, device: torch.device, epochs: int) -> list[str
         with ExitStack() as stack:
             for target, value in patches:
                 stack.enter_context(patch(target, value))
-            times[variant] = step_time(member(41, chosen, benchmark, shared, device), shared, epochs)
+            times[variant] = step_time(make_replica(41, chosen, benchmark, shared, device), shared, epochs)
     base = times.pop("")
     return [f"{base:.3f}", *(f"{each:.3f} ({100 * (each / base - 1):+.0f} %)" for each in times.values())]
 
@@ -101,7 +101,7 @@ def step_time(replica: Any, shared: SharedData, epochs: int) -> float:
     for _ in range(1 + epochs):
         wait(replica.device)
         begin = now(replica.device)
-        side_by_side([replica], [queue], shared.training)
+        train_replicas([replica], [queue], shared.training)
         wait(replica.device)
         seconds.append(now(replica.device) - begin)
     steps = -(-len(shared.training) // replica.settings.batch_size)

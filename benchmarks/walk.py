@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from training_ours import member
+from training_ours import make_replica
 
 import dgn
 from dgn.training.experiment import load_experiment
@@ -34,7 +34,7 @@ def main() -> None:
     experiment = load_experiment(name, [*changes, *([] if data is None else [f"data.path={data}"])])
     benchmark = load_graphs(experiment)
     shared = prepare(experiment, benchmark, torch.device("cpu"))
-    replica = member(41, experiment, benchmark, shared, torch.device("cpu"))
+    replica = make_replica(41, experiment, benchmark, shared, torch.device("cpu"))
     steps = replica.train_epoch(shared.training)
     next(steps)  # compiles and fills caches
     report("a training step", lambda: next(steps))
