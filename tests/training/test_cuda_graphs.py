@@ -51,26 +51,26 @@ def fill(epoch_buffer, rows, dataset, prefilled=False):
 @pytest.mark.parametrize("other_device", [False, True])
 @pytest.mark.parametrize("augmented", [False, True], ids=["weights of the dataset", "weights of the epoch"])
 def test_chunks_hold_the_batches_of_the_epoch(dataset, rows, other_device, augmented):
-    shape = dataset.needs(INDEX)
+    shape = dataset.smallest_shape(INDEX)
     view = dataset.replaced(Weights(dataset.weights.edge * 2, dataset.weights.self)) if augmented else dataset
     expected = view.gather(INDEX, shape)
     source = OtherDevice(view) if other_device else dataset
     epoch_buffer = EpochBuffer(source, shape, dataset.gather(INDEX[:1], shape), rows, torch.device("cpu"))
-    assert epoch_buffer.buffer.shape == (rows, expected.words.size(1))
+    assert epoch_buffer.buffer.shape == (rows, expected.buffer.size(1))
     # Without CUDA only a replaced dataset can be gathered on the same device; the dataset itself is captured.
     gathered = source if other_device else view.replaced(view.weights)
-    assert torch.equal(fill(epoch_buffer, rows, gathered), expected.words)
+    assert torch.equal(fill(epoch_buffer, rows, gathered), expected.buffer)
     if other_device:
         assert source.calls == -(-len(INDEX) // rows)
 
 
 def test_a_prefilled_first_chunk_is_not_gathered_again(dataset):
-    shape = dataset.needs(INDEX)
+    shape = dataset.smallest_shape(INDEX)
     epoch_buffer = EpochBuffer(dataset, shape, dataset.gather(INDEX[:1], shape), 3, torch.device("cpu"))
     epoch_buffer.buffer.fill_(-7)
     rows = fill(epoch_buffer, 3, dataset.replaced(dataset.weights), prefilled=True)
     assert (rows[:3] == -7).all()
-    assert torch.equal(rows[3:], dataset.gather(INDEX, shape).words[3:])
+    assert torch.equal(rows[3:], dataset.gather(INDEX, shape).buffer[3:])
 
 
 def test_an_error_in_the_gathering_thread_is_raised(dataset):
@@ -80,7 +80,11 @@ def test_an_error_in_the_gathering_thread_is_raised(dataset):
     source = OtherDevice(dataset)
     source.gather = fail
     epoch_buffer = EpochBuffer(
-        source, dataset.needs(INDEX), dataset.gather(INDEX[:1], dataset.needs(INDEX)), 2, torch.device("cpu")
+        source,
+        dataset.smallest_shape(INDEX),
+        dataset.gather(INDEX[:1], dataset.smallest_shape(INDEX)),
+        2,
+        torch.device("cpu"),
     )
     with pytest.raises(MemoryError, match="too large"):
         fill(epoch_buffer, 2, source)
@@ -94,8 +98,8 @@ def test_chunks_on_a_gpu(dataset, rows, device):
     names = {"nodes": ["x"], "edges": ["edge_attr", "field"]}
     source = DeviceDataset(molecules(), names, device)
     source.weights = Weights(*(weight.to(device) for weight in dataset.weights))
-    shape = dataset.needs(INDEX)
-    expected = source.gather(INDEX, shape).words.cpu()  # roots differ in the last bit between devices
+    shape = dataset.smallest_shape(INDEX)
+    expected = source.gather(INDEX, shape).buffer.cpu()  # roots differ in the last bit between devices
     epoch_buffer = EpochBuffer(source, shape, source.gather(INDEX[:1], shape), rows, torch.device("cuda"))
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):

@@ -42,7 +42,7 @@ def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_
         build_network(make_experiment(network={**settings, "hidden": 16}).network, benchmark, delta).double().train()
     )
     dataset, index = make_dataset(benchmark, network), torch.tensor([[5, 0, NONE, 9, 3, NONE]])
-    exact = dataset.needs(index)
+    exact = dataset.smallest_shape(index)
     results = []
     for shape in (exact, BatchShape(6, exact.nodes + 5, exact.edges + 9)):
         network.load_state_dict({k: v.zero_() if "running" in k else v for k, v in network.state_dict().items()})
@@ -68,7 +68,7 @@ def test_a_batch_of_a_single_node_can_be_trained_on():
     network = build_network(make_experiment(network={"virtual_node": True}).network, benchmark, 1.0).train()
     dataset, alone = make_dataset(benchmark, network), torch.tensor([[3, NONE]])
     assert int(dataset.node_count[3]) == 1
-    (batch,) = dataset.gather(alone, dataset.needs(alone))
+    (batch,) = dataset.gather(alone, dataset.smallest_shape(alone))
     assert predict(network, batch)[0].isfinite().all()
 
 
@@ -81,7 +81,7 @@ def test_scores_of_a_split_equal_those_of_its_joint_batch(objective):
     network = build_network(experiment.network, benchmark, shared.delta).eval()
     split = shared.splits["val"]
     assert len(split.batches) == 3
-    for index, row in enumerate(split.batches.words):
+    for index, row in enumerate(split.batches.buffer):
         split.step(network, row, torch.tensor([index]))
     scores = split.scores()
 

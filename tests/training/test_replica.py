@@ -101,7 +101,7 @@ def test_a_step_is_coupled_adam():
     epoch(replica, index)
     adam = torch.optim.Adam(twin.network.parameters(), 0.01, weight_decay=0.3)
     batches = twin._plan_epoch(index, 0).batches
-    (batch,) = twin.dataset.gather(batches, twin.dataset.needs(batches))
+    (batch,) = twin.dataset.gather(batches, twin.dataset.smallest_shape(batches))
     prediction = twin.network.train()(batch.nodes["x"], batch.graph, weights=batch.weights)
     (prediction[:24, 0] - batch.graphs["y"][:24]).abs().mean().backward()
     adam.step()

@@ -28,7 +28,7 @@ class Layout(NamedTuple):
 
 @dataclass(eq=False)
 class GraphParts:
-    """What is computed of a graph on first use; whoever has a part already fills it in (:meth:`Graph.from_layout`).
+    """Parts of a graph that are computed on first use, or filled in by a loader (:meth:`Graph.from_layout`).
 
     ``node_pointer`` [G + 1], the first node of each graph, is only ever filled in. ``derived`` holds what other modules
     compute of a graph, under keys of a type of their own.

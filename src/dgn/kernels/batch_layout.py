@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class BatchLayout(NamedTuple):
-    """One record for whoever fills a batch and whoever reads it; tensors or NumPy arrays.
+    """One record for the writer and the reader of a batch; tensors or NumPy arrays.
 
     Padding nodes belong to one graph more, the last; padding edges begin and end in the last node.
 

@@ -186,8 +186,10 @@ class DGNConv(nn.Module):
         return self.forward(torch.cat([target, source]), graph, field, edge_attr, gap=gap)[: target.size(0)]
 
     def __repr__(self) -> str:
-        kind = "simple" if self.message is None else "complex" if isinstance(self.message, MessageLinear) else "module"
-        parts = [f"aggregators=[{', '.join(self.plan.names)}]", f"message={kind}"]
+        message = (
+            "simple" if self.message is None else "complex" if isinstance(self.message, MessageLinear) else "module"
+        )
+        parts = [f"aggregators=[{', '.join(self.plan.names)}]", f"message={message}"]
         if self.scalers != ("identity",):
             parts.append(f"scalers=[{', '.join(self.scalers)}], delta={self.delta:.4g}")
         parts += [f"edge_dim={self.edge_dim}"] if self.edge_dim else []

@@ -12,7 +12,7 @@ from dgn.nn.linear import Linear
 
 
 class EdgeTable(NamedTuple):
-    """Features of edges that fall into few kinds: a table, and the row of each edge.
+    """Features of edges of few types: a table, and the row of each edge.
 
     A linear map is then applied to the table's rows instead of every edge.
 

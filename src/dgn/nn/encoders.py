@@ -123,7 +123,7 @@ class StructuralEncoder(nn.Module):
 class EdgeTypeEncoder(nn.Module):
     """Features of edges of few types: one row of a table for each, the sum of its categories' and its rings' vectors.
 
-    A ring that an edge is part of adds the vector of its size; so do two of them, twice. Types are told by their
+    A ring that an edge is part of adds the vector of its size; so do two of them, twice. Types are identified by their
     attributes, so that they share what they have in common, and their number costs no parameters.
 
     Shapes:

@@ -122,9 +122,9 @@ def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None
     """The encoder of edge features, if the network reads them and there are any."""
     if settings.edge_dim is None:
         return None
-    kinds = None if inputs.structure is None else inputs.structure.edge_types
-    if kinds is not None:
-        return EdgeTypeEncoder(kinds, settings.edge_dim)
+    edge_types = None if inputs.structure is None else inputs.structure.edge_types
+    if edge_types is not None:
+        return EdgeTypeEncoder(edge_types, settings.edge_dim)
     return None if inputs.edges is None else _encoder(inputs.edges, settings.edge_dim)
 
 

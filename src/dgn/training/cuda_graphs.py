@@ -76,7 +76,7 @@ class EpochBuffer:
         self, dataset: DeviceDataset, shape: BatchShape, example: StaticBatches, rows: int, device: torch.device
     ) -> None:
         self.dataset, self.shape = dataset, shape
-        self.buffer = example.words[:1].to(device).expand(rows, -1).contiguous()
+        self.buffer = example.buffer[:1].to(device).expand(rows, -1).contiguous()
         self.index = torch.full((rows, shape.graphs), -1, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
@@ -97,13 +97,13 @@ class EpochBuffer:
                 batches = pending.result()
                 if next_chunk is not None:
                     pending = pool.submit(dataset.gather, next_chunk, self.shape)
-                self.buffer[: len(batches)].copy_(batches.words, non_blocking=True)
+                self.buffer[: len(batches)].copy_(batches.buffer, non_blocking=True)
                 yield
 
     def fill(self, index: Tensor, dataset: DeviceDataset) -> None:
         """Write the batches of the graphs ``index`` [S, B] of a dataset into the first rows."""
         if dataset is not self.dataset:
-            self.buffer[: len(index)].copy_(dataset.gather(index, self.shape).words)
+            self.buffer[: len(index)].copy_(dataset.gather(index, self.shape).buffer)
             return
         if self.graph is None:
             self._capture()
@@ -120,7 +120,7 @@ class EpochBuffer:
             self._gather()
 
     def _gather(self) -> None:
-        self.buffer.copy_(self.dataset.gather(self.index, self.shape).words)
+        self.buffer.copy_(self.dataset.gather(self.index, self.shape).buffer)
 
 
 @contextmanager

@@ -83,9 +83,9 @@ class Split:
         device: torch.device | str | None = None,
     ) -> None:
         batches, self.objective, self.views = views[0], objective, len(views)
-        words = batches.words if len(views) == 1 else torch.cat([view.words for view in views], dim=1)
-        self.batches = StaticBatches(words, batches.slots, batches.room, batches.scalers)
-        predict_on = batches.words.device if device is None else device
+        buffer = batches.buffer if len(views) == 1 else torch.cat([view.buffer for view in views], dim=1)
+        self.batches = StaticBatches(buffer, batches.slots, batches.shape, batches.scalers)
+        predict_on = batches.buffer.device if device is None else device
         batch_targets = [target_of(batch) for batch in self.batches]
         real = torch.cat([real for _, real in batch_targets]) > 0
         self.rows = [int(real.sum()) for _, real in batch_targets]

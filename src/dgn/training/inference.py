@@ -154,7 +154,7 @@ def predict_ensemble(
     for index in torch.split(torch.arange(len(graphs)), BATCH_SIZE):
         if not len(index):
             continue
-        shape = dataset.needs(index[None])
+        shape = dataset.smallest_shape(index[None])
         batches = [next(iter(view.gather(index[None], shape).to(device))) for view in views]
         rows = int(dataset.node_count[index].sum()) if of_nodes else len(index)  # padding comes after them
         members = [predict_mean(network, batches)[:rows] for network in networks]

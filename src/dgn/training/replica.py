@@ -110,9 +110,9 @@ class Replica:
             self.next_plan = self._plan_epoch(index, epoch + 1)  # the device is still busy with what was queued
             return
         for batch_index in torch.split(plan.batches, 1):
-            batches = plan.dataset.gather(batch_index, self.dataset.needs(batch_index)).to(self.device)
+            batches = plan.dataset.gather(batch_index, self.dataset.smallest_shape(batch_index)).to(self.device)
             self.module.batches = batches
-            yield from GraphedStep(self._step, batches.words).steps(1)
+            yield from GraphedStep(self._step, batches.buffer).steps(1)
 
     def _captured_steps(self, plan: EpochPlan) -> Iterator[None]:
         """The steps of an epoch, in chunks of as many batches as the epoch buffer holds."""
@@ -144,10 +144,10 @@ class Replica:
         split.terms.zero_()
         evaluation = self.evaluations.get(id(split))
         if evaluation is None:
-            words = split.batches.words
-            capture = self.captures and words.device == self.device
+            buffer = split.batches.buffer
+            capture = self.captures and buffer.device == self.device
             evaluation = GraphedStep(
-                lambda row, counter: split.step(self.network, row, counter), words, capture=capture
+                lambda row, counter: split.step(self.network, row, counter), buffer, capture=capture
             )
             split.terms.zero_()
             self.evaluations[id(split)] = evaluation
@@ -213,13 +213,16 @@ class Replica:
 
     def _capture_step(self, index: Tensor, batches: Tensor) -> None:
         """Capture the step for one batch shape, again if an epoch has a larger batch."""
-        need, old = self.dataset.needs(batches), self.shape or self.dataset.room(batches.size(1), index)
+        need, old = (
+            self.dataset.smallest_shape(batches),
+            self.shape or self.dataset.typical_shape(batches.size(1), index),
+        )
         shape = BatchShape(batches.size(1), max(need.nodes, old.nodes), max(need.edges, old.edges))
         if shape == self.shape:
             return
         self.shape, self.graphed_step, self.epoch_buffer = shape, None, None
         example = self.dataset.gather(batches[:1], shape)
-        rows = max(1, min(len(batches), LARGEST_CHUNK // example.words.nbytes))
+        rows = max(1, min(len(batches), LARGEST_CHUNK // example.buffer.nbytes))
         self.epoch_buffer = EpochBuffer(self.dataset, shape, example, rows, self.device)
         self.module.batches = example
         before, terms = self.state.tensors(), self.terms.clone()  # of an epoch whose loss was not read yet

@@ -77,10 +77,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
-        room = store.needs(cuts)._replace(padded=True)
+        shape = store.smallest_shape(cuts)._replace(padded=True)
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
-        batches = [side.gather(cuts, room).to(place) for side in sides]
+        batches = [side.gather(cuts, shape).to(place) for side in sides]
         splits[name] = Split(batches, objective, benchmark.num_targets, device)
         _check_targets(splits[name], name)
     return SharedData(store, numbers[0], splits, trained_for, delta)
@@ -108,7 +108,7 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
 
 
 def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
-    """The graphs have the structural numbers that the experiment asks for, and no others."""
+    """Require the structural encodings of the experiment, and no others."""
     data, found = experiment.data, benchmark.structure
     given, rings = (0, ()) if found is None else (found.random_walk, found.rings)
     if (given, rings) != (data.rwse_steps, data.ring_sizes):
@@ -146,7 +146,7 @@ def _check_readout(readout: str, benchmark: Benchmark) -> None:
 
 
 def _check_targets(split: Split, name: str) -> None:
-    """Every part can be scored, which is asked before hours of training: all are scored at their end."""
+    """Require targets that can be scored in every split, before hours of training rather than after them."""
     if not split.objective.is_scored(split.target):
         expected = "a task with a positive and a negative one" if split.objective.name == "multi-label" else "some"
         raise ValueError(
@@ -158,7 +158,7 @@ def _check_targets(split: Split, name: str) -> None:
 def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
     """The graphs with as many directions as the experiment asks for; computed once, then read from the cache.
 
-    No more than these: augmentation draws for each direction, and a result must not depend on what others asked for.
+    No more than these: augmentation draws for each direction, and a result must not depend on other experiments.
     """
     graphs, wanted = benchmark.graphs, experiment.num_directions
     if benchmark.coordinates:

@@ -46,15 +46,15 @@ GRAPHS = collection()
 NONE = -1
 DRAWS = {
     "one, exact": (torch.tensor([[5, 0, 2, 9]]), None),
-    "one, with room": (torch.tensor([[5, 0, 2, 9]]), BatchShape(4, 64, 128)),
+    "one, with shape": (torch.tensor([[5, 0, 2, 9]]), BatchShape(4, 64, 128)),
     "all of them": (torch.arange(10)[None], None),
     "several, the last part filled": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), None),
-    "several, with room": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), BatchShape(3, 50, 99)),
+    "several, with shape": (torch.tensor([[3, 1, 7], [0, 5, 8], [6, NONE, NONE]]), BatchShape(3, 50, 99)),
     "empty places, and an empty batch": (torch.tensor([[NONE, 3, NONE, 3], [NONE] * 4]), None),
     "no edges": (torch.tensor([[1, 4, 2], [4, 4, 1]]), None),
     "no nodes": (torch.tensor([[2, NONE], [NONE, 2]]), None),
 }
-every_draw = pytest.mark.parametrize(("numbers", "room"), DRAWS.values(), ids=DRAWS)
+every_draw = pytest.mark.parametrize(("numbers", "shape"), DRAWS.values(), ids=DRAWS)
 
 
 def make_store(graphs=GRAPHS):
@@ -67,10 +67,10 @@ def by_pyg(graphs, row):
 
 
 @every_draw
-def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
+def test_real_places_hold_what_pyg_puts_side_by_side(numbers, shape):
     store = make_store()
-    room = room or store.needs(numbers)
-    batches = store.gather(numbers, room)
+    shape = shape or store.smallest_shape(numbers)
+    batches = store.gather(numbers, shape)
     assert len(batches) == len(numbers)
     for batch, row in zip(batches, numbers, strict=True):
         if (row == NONE).all():
@@ -85,7 +85,7 @@ def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
         assert torch.equal(batch.graph.edge_index[:, :e], ordered.edge_index)
         assert torch.equal(batch.graph.by_target.pointer[: n + 1], theirs.by_target.pointer)
         assert torch.equal(batch.graph.by_target.neighbor[:e], theirs.by_target.neighbor)
-        assert torch.equal(batch.graph.by_target.order, torch.arange(room.edges, dtype=torch.int32))
+        assert torch.equal(batch.graph.by_target.order, torch.arange(shape.edges, dtype=torch.int32))
         assert torch.equal(batch.graph.source_pointer[: n + 1], ordered.source_pointer)
         assert torch.equal(batch.graph.target_to_source[:e], ordered.target_to_source)
         assert torch.equal(batch.graph.in_degree[:n], theirs.in_degree)
@@ -96,7 +96,7 @@ def test_real_places_hold_what_pyg_puts_side_by_side(numbers, room):
         for name in NAMES["edges"]:
             assert torch.equal(batch.edges[name][:e], wide(expected[name])[order])
         assert torch.equal(batch.graphs["y"][:-1][filled], GRAPHS.graphs["y"][row[filled]])
-        assert batch.node_mask[:, 0].tolist() == [1.0] * n + [0.0] * (room.nodes - n)
+        assert batch.node_mask[:, 0].tolist() == [1.0] * n + [0.0] * (shape.nodes - n)
         assert batch.graph_mask[:, 0].tolist() == [*filled.float().tolist(), 0.0]
 
 
@@ -105,24 +105,24 @@ def wide(values):
 
 
 @every_draw
-def test_padding_belongs_to_a_graph_of_its_own_and_joins_no_node(numbers, room):
+def test_padding_belongs_to_a_graph_of_its_own_and_joins_no_node(numbers, shape):
     store = make_store()
-    room = room or store.needs(numbers)
-    for batch, row in zip(store.gather(numbers, room), numbers, strict=True):
+    shape = shape or store.smallest_shape(numbers)
+    for batch, row in zip(store.gather(numbers, shape), numbers, strict=True):
         chosen = row[row != NONE]
         n, e = int(GRAPHS.node_pointer.diff()[chosen].sum()), int(GRAPHS.edge_pointer.diff()[chosen].sum())
         graph = batch.graph
-        assert (graph.num_nodes, graph.num_edges, graph.num_graphs) == (room.nodes, room.edges, room.graphs + 1)
-        assert (graph.batch[n:] == room.graphs).all()
+        assert (graph.num_nodes, graph.num_edges, graph.num_graphs) == (shape.nodes, shape.edges, shape.graphs + 1)
+        assert (graph.batch[n:] == shape.graphs).all()
         assert (graph.by_target.pointer[n:] == e).all()
         assert (graph.source_pointer[n:] == e).all()
         assert (graph.in_degree[n:] == 0).all()
-        assert torch.equal(graph.target_to_source.sort().values, torch.arange(room.edges, dtype=torch.int32))
+        assert torch.equal(graph.target_to_source.sort().values, torch.arange(shape.edges, dtype=torch.int32))
         pointer = graph.parts.node_pointer
-        assert torch.equal(pointer.diff(), graph.batch.bincount(minlength=room.graphs + 1))
-        if room.edges > e:  # whatever reads a padding edge must find nodes that nobody asks for
+        assert torch.equal(pointer.diff(), graph.batch.bincount(minlength=shape.graphs + 1))
+        if shape.edges > e:  # whatever reads a padding edge must find nodes that nobody asks for
             assert graph.edge_index[:, e:].min() >= n
-            assert graph.edge_index[:, e:].max() < room.nodes
+            assert graph.edge_index[:, e:].max() < shape.nodes
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["of the store", "of the call"])
@@ -134,7 +134,7 @@ def test_weights_follow_their_edges_and_nodes(own):
     weights = Weights(weights.edge[sort], weights.self)
     if own:
         store.weights = weights
-    batches = (store if own else store.replaced(weights)).gather(numbers, store.needs(numbers))
+    batches = (store if own else store.replaced(weights)).gather(numbers, store.smallest_shape(numbers))
     for batch, row in zip(batches, numbers, strict=True):
         part = labelled.select(row[row != NONE])
         order = part.graph.by_target.order.long()
@@ -144,8 +144,8 @@ def test_weights_follow_their_edges_and_nodes(own):
 
 def test_one_batch_needs_no_padding_and_several_do():
     store = make_store()
-    assert store.needs(torch.tensor([[0, 3, NONE]])) == BatchShape(3, 14, 42, padded=False)
-    assert store.needs(torch.tensor([[0, 3], [5, 1]])) == BatchShape(2, 15, 42, padded=True)
+    assert store.smallest_shape(torch.tensor([[0, 3, NONE]])) == BatchShape(3, 14, 42, padded=False)
+    assert store.smallest_shape(torch.tensor([[0, 3], [5, 1]])) == BatchShape(2, 15, 42, padded=True)
 
 
 def test_room_holds_any_draw_almost_surely():
@@ -153,9 +153,9 @@ def test_room_holds_any_draw_almost_surely():
     packed = PackedGraphs.pack((torch.empty(2, 0, dtype=torch.long), n) for n in range(200))
     store = DeviceDataset(packed, {}, "cpu")
     numbers = torch.stack([torch.randperm(200, generator=draw)[:50] for _ in range(500)])
-    room, need = store.room(50, torch.arange(200)), store.needs(numbers)
-    assert need.nodes < room.nodes < 1.5 * need.nodes
-    assert room.nodes % 64 == 0
+    shape, need = store.typical_shape(50, torch.arange(200)), store.smallest_shape(numbers)
+    assert need.nodes < shape.nodes < 1.5 * need.nodes
+    assert shape.nodes % 64 == 0
 
 
 def test_reading_a_batch_copies_nothing():
@@ -166,11 +166,11 @@ def test_reading_a_batch_copies_nothing():
         "d": torch.arange(4).view(2, 2),
     }
     batches = StaticBatches.of(arrays, BatchShape(1, 1, 1))
-    for number, row in enumerate(batches.words):
+    for number, row in enumerate(batches.buffer):
         for name, array in arrays.items():
             assert torch.equal(batches.slots[name].view(row), array[number])
-    batches.slots["d"].view(batches.words[1])[0] = 77
-    assert batches.words[1, batches.slots["d"].start] == 77
+    batches.slots["d"].view(batches.buffer[1])[0] = 77
+    assert batches.buffer[1, batches.slots["d"].start] == 77
 
 
 KINDS = {
@@ -227,7 +227,7 @@ def test_networks_see_no_padding(options, dtype):
 
 
 def alone_on(net, batch, dtype):
-    """What a network says of a batch of PyG, with the weights of its field in single precision as in a store."""
+    """Predictions for a PyG batch, with the weights of its field in single precision as in a device dataset."""
     graph = as_graph(batch)
     weights = Weights(*(part.to(dtype) for part in net.plan.compute_weights(batch.field, graph)))
     return net(batch.x, graph, edge_attr=batch.kind, potential=batch.potential.to(dtype), weights=weights)
@@ -246,7 +246,7 @@ def test_a_batch_that_fits_exactly_gives_what_pygs_gives():
     net, store = network({}, torch.float32).eval(), make_store()
     numbers = torch.tensor([[3, 0, 5, 7]])
     weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
-    (batch,) = store.replaced(weights).gather(numbers, store.needs(numbers))
+    (batch,) = store.replaced(weights).gather(numbers, store.smallest_shape(numbers))
     assert not batch.padded
     close(predict(net, batch)[:-1], alone_on(net, by_pyg(GRAPHS, numbers[0]), torch.float32), torch.float32)
 
@@ -255,7 +255,7 @@ def test_empty_places_have_finite_gradients():
     net, store = network({}, torch.float32), make_store()
     numbers = torch.tensor([[NONE, 3], [2, 5]])
     weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
-    for batch in store.replaced(weights).gather(numbers, store.needs(numbers)):
+    for batch in store.replaced(weights).gather(numbers, store.smallest_shape(numbers)):
         (predict(net, batch) * batch.graph_mask).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in net.parameters())
     assert all(torch.isfinite(value).all() for value in net.buffers())
@@ -268,7 +268,7 @@ def test_an_encoder_of_numbers_reads_them_as_single_precision():
         NetworkSettings(hidden=4, aggregators=["mean"], message="complex", edge_dim=3),
         edge_encoder=nn.Linear(2, 3),
     )
-    (batch,) = store.gather(numbers, store.needs(numbers))
+    (batch,) = store.gather(numbers, store.smallest_shape(numbers))
     out = predict(
         net, batch._replace(nodes={"x": batch.nodes["potential"]}, edges={"edge_attr": batch.edges["length"]})
     )
@@ -284,7 +284,7 @@ def test_nothing_of_a_batch_is_computed_again(monkeypatch):
     monkeypatch.setattr("dgn.graph.graph._group", lambda *_: pytest.fail("edges were sorted again"))
     monkeypatch.setattr("dgn.graph.graph._inverse", lambda *_: pytest.fail("the transpose was computed again"))
     numbers = torch.tensor([[0, 1]])
-    (batch,) = dataset.gather(numbers, dataset.needs(numbers)._replace(padded=True))
+    (batch,) = dataset.gather(numbers, dataset.smallest_shape(numbers)._replace(padded=True))
     graph, parts = batch.graph, batch.graph.parts
     assert graph.by_target is parts.by_target
     assert graph.target_to_source is parts.target_to_source

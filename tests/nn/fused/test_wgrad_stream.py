@@ -1,4 +1,4 @@
-"""Gradients that are gathered beside the way back."""
+"""Weight gradients on a side stream."""
 
 import torch
 

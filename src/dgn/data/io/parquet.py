@@ -133,7 +133,7 @@ def with_direction_columns(table: Any, graphs: PackedGraphs, directions: ChunkDi
 
 
 def table_of(graphs: PackedGraphs) -> Any:
-    """Packed graphs as a table of sources, targets, numbers of nodes and all other tensors."""
+    """Packed graphs as a table of sources, targets, node counts and all other tensors."""
     check_package("parquet", "pyarrow")
     import pyarrow
 

@@ -77,44 +77,44 @@ class DeviceDataset:
     def device(self) -> torch.device:
         return self._ends.device
 
-    def room(self, batch_size: int, numbers: Tensor) -> BatchShape:
-        """A shape for batches of ``batch_size`` graphs drawn from ``numbers`` [G], whatever the draw, almost surely."""
-        nodes, edges = (count[numbers].double() for count in (self.node_count, self.edge_count))
-        size = min(batch_size, len(numbers))
-        room = [int(size * c.mean() + SPREAD * size**0.5 * c.std(unbiased=False)) for c in (nodes, edges)]
-        return BatchShape(batch_size, _up(room[0] + 1), _up(room[1]))
+    def typical_shape(self, batch_size: int, index: Tensor) -> BatchShape:
+        """A shape for batches of ``batch_size`` graphs drawn from ``index`` [G], whatever the draw, almost surely."""
+        nodes, edges = (count[index].double() for count in (self.node_count, self.edge_count))
+        size = min(batch_size, len(index))
+        sizes = [int(size * c.mean() + SPREAD * size**0.5 * c.std(unbiased=False)) for c in (nodes, edges)]
+        return BatchShape(batch_size, _up(sizes[0] + 1), _up(sizes[1]))
 
-    def needs(self, numbers: Tensor) -> BatchShape:
-        """The least room for batches of the graphs ``numbers`` [S, B] on the CPU, where -1 is no graph.
+    def smallest_shape(self, index: Tensor) -> BatchShape:
+        """The smallest shape for batches of the graphs ``index`` [S, B] on the CPU, where -1 is no graph.
 
         One batch fits exactly; of several, some need padding, and one node more for it. So does a batch of a single
-        node: batch norm refuses to normalise one row unless it is told that it is the only real one.
+        node: batch norm refuses to normalise one row without a mask.
         """
-        filled = numbers >= 0
-        nodes, edges = ((count[numbers.clamp(min=0)] * filled).sum(1) for count in (self.node_count, self.edge_count))
-        padded = len(numbers) > 1 or int(nodes.max()) < 2
-        return BatchShape(numbers.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
+        filled = index >= 0
+        nodes, edges = ((count[index.clamp(min=0)] * filled).sum(1) for count in (self.node_count, self.edge_count))
+        padded = len(index) > 1 or int(nodes.max()) < 2
+        return BatchShape(index.size(1), int(nodes.max()) + padded, int(edges.max()), padded)
 
-    def gather(self, numbers: Tensor, room: BatchShape) -> StaticBatches:
-        """Batches of the graphs ``numbers`` [S, B], where -1 is no graph, with padding up to ``room``."""
+    def gather(self, index: Tensor, shape: BatchShape) -> StaticBatches:
+        """Batches of the graphs ``index`` [S, B], where -1 is no graph, with padding up to ``shape``."""
         if self.device.type == "cpu" and find_spec("numba") is not None:
-            return self._copy(numbers, room)
-        numbers = numbers.to(self.device)
-        filled, chosen = numbers >= 0, numbers.clamp(min=0)
+            return self._copy(index, shape)
+        index = index.to(self.device)
+        filled, chosen = index >= 0, index.clamp(min=0)
         first_node, first_edge = self._first_node[chosen], self._first_edge[chosen]
         node_count = (self._first_node[chosen + 1] - first_node) * filled
         edge_count = (self._first_edge[chosen + 1] - first_edge) * filled
         node_start, edge_start = _starts(node_count), _starts(edge_count)
-        number, node, real = _rows(node_start, first_node, room.nodes)
-        owner, edge, real_edge = _rows(edge_start, first_edge, room.edges)
+        number, node, real = _rows(node_start, first_node, shape.nodes)
+        owner, edge, real_edge = _rows(edge_start, first_edge, shape.edges)
         edges_before = edge_start.gather(1, number)  # of a padding node: all edges there are
-        position = torch.arange(room.edges, dtype=torch.int32, device=self.device)
+        position = torch.arange(shape.edges, dtype=torch.int32, device=self.device)
         shift = node_start.gather(1, owner).to(torch.int32)[:, None]
-        last = torch.full_like(edge_start[:, :1], room.nodes)
+        last = torch.full_like(edge_start[:, :1], shape.nodes)
         ends = self._ends[:, edge].transpose(0, 1) + shift
-        sizes = torch.cat([node_count, room.nodes - node_start[:, -1:]], dim=1).float()
+        sizes = torch.cat([node_count, shape.nodes - node_start[:, -1:]], dim=1).float()
         layout = BatchLayout(
-            edge_index=torch.where(real_edge[:, None], ends, room.nodes - 1),
+            edge_index=torch.where(real_edge[:, None], ends, shape.nodes - 1),
             target_to_source=torch.where(
                 real_edge, self._place[edge] + edge_start.gather(1, owner).to(torch.int32), position
             ),
@@ -131,7 +131,7 @@ class DeviceDataset:
         graph = torch.nn.functional.pad(chosen, (0, 1))
         for values, row in zip(self._features(), (node, edge, graph), strict=True):
             arrays |= {name: value[row] for name, value in values.items()}
-        return StaticBatches.of(arrays, room, self._scaler_key)
+        return StaticBatches.of(arrays, shape, self._scaler_key)
 
     @property
     def _scaler_key(self) -> ScalerKey | None:
@@ -146,12 +146,12 @@ class DeviceDataset:
         scalers = {} if self.scalers is None else {SCALERS: self.scalers[1]}
         return {SELF_WEIGHT: self.weights.self, **scalers, **nodes}, {EDGE_WEIGHT: self.weights.edge, **edges}, graphs
 
-    def _copy(self, numbers: Tensor, room: BatchShape) -> StaticBatches:
+    def _copy(self, index: Tensor, shape: BatchShape) -> StaticBatches:
         """:meth:`gather` on the CPU, each array at once where it belongs."""
         from dgn.kernels.numba.gather_batch import DatasetLayout, Table, copy_batch
 
         nodes, edges, graphs, int32, int64, single = (
-            room.nodes, room.edges, room.graphs + 1, torch.int32, torch.int64, torch.float32,
+            shape.nodes, shape.edges, shape.graphs + 1, torch.int32, torch.int64, torch.float32,
         )  # fmt: skip
         shapes = BatchLayout(
             edge_index=((2, edges), int32), target_to_source=((edges,), int32), pointer=((nodes + 1,), int64),
@@ -164,15 +164,15 @@ class DeviceDataset:
         for rows, values in zip((nodes, edges, graphs), features, strict=True):
             arrays |= {name: ((rows, *value.shape[1:]), value.dtype) for name, value in values.items()}
         slots, length = lay_out(arrays)
-        words = torch.zeros(len(numbers), length, dtype=torch.int32)  # between arrays too: the same bits every time
+        buffer = torch.zeros(len(index), length, dtype=torch.int32)  # between arrays too: the same bits every time
         layout = self._first_node, self._first_edge, self._ends, self._place, self._pointer, self._source_pointer
         dataset = DatasetLayout(*(part.numpy() for part in layout))
-        for row, chosen in zip(words, numbers, strict=True):
+        for row, chosen in zip(buffer, index, strict=True):
             views = {name: slot.view(row) for name, slot in slots.items()}
             out = BatchLayout(*(views[array_name("layout", name)] for name in BatchLayout._fields))
             tables = ([Table(value, views[name]) for name, value in values.items()] for values in features)
             copy_batch(chosen, dataset, out, *tables)
-        return StaticBatches(words, slots, room, self._scaler_key)
+        return StaticBatches(buffer, slots, shape, self._scaler_key)
 
 
 def _wide(values: Tensor) -> Tensor:
@@ -185,9 +185,9 @@ def _starts(count: Tensor) -> Tensor:
     return torch.nn.functional.pad(count.cumsum(1), (1, 0))
 
 
-def _rows(start: Tensor, first: Tensor, room: int) -> tuple[Tensor, Tensor, Tensor]:
+def _rows(start: Tensor, first: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
     """For each place in a batch: its graph's place in the batch, its row in the dataset, and whether it is real."""
-    place = torch.arange(room, device=start.device).expand(start.size(0), room)
+    place = torch.arange(length, device=start.device).expand(start.size(0), length)
     owner = torch.searchsorted(start[:, 1:].contiguous(), place.contiguous(), right=True)
     real = place < start[:, -1:]
     shift = torch.nn.functional.pad(first, (0, 1)) - start

@@ -48,19 +48,20 @@ class BatchShape(NamedTuple):
 
 
 class BufferSlot(NamedTuple):
-    """Where an array stands in the words of a batch, and what it is."""
+    """Where an array stands in the buffer of a batch, and what it is."""
 
     start: int
     shape: tuple[int, ...]
     dtype: torch.dtype
 
     @property
-    def words(self) -> int:
+    def length(self) -> int:
+        """Words of four bytes."""
         return prod(self.shape) * self.dtype.itemsize // 4
 
     def view(self, row: Tensor) -> Tensor:
-        """The array in a row of words, without copying."""
-        return row[self.start : self.start + self.words].view(self.dtype).view(self.shape)
+        """The array in a row of the buffer, without copying."""
+        return row[self.start : self.start + self.length].view(self.dtype).view(self.shape)
 
 
 def lay_out(arrays: Mapping[str, tuple[tuple[int, ...], torch.dtype]]) -> tuple[dict[str, BufferSlot], int]:
@@ -68,28 +69,28 @@ def lay_out(arrays: Mapping[str, tuple[tuple[int, ...], torch.dtype]]) -> tuple[
     slots, start = {}, 0
     for name, (shape, dtype) in arrays.items():
         slots[name] = BufferSlot(start, shape, dtype)
-        start += slots[name].words + slots[name].words % 2  # numbers of 8 bytes begin at even words
+        start += slots[name].length + slots[name].length % 2  # numbers of 8 bytes begin at even words
     return slots, start
 
 
 @dataclass(frozen=True, eq=False)
 class StaticBatches:
-    """Batches of one shape: a row of ``words`` holds all arrays of one of them.
+    """Batches of one shape: a row of ``buffer`` holds all arrays of one of them.
 
     One copy of a row brings a whole batch to a fixed place, from which a captured step reads it.
 
     Shapes:
-        ``words`` [S, W] int32.
+        ``buffer`` [S, W] int32.
     """
 
-    words: Tensor
+    buffer: Tensor
     slots: Mapping[str, BufferSlot]
-    room: BatchShape
+    shape: BatchShape
     scalers: ScalerKey | None = None
     _last: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Tensor], room: BatchShape, scalers: ScalerKey | None = None) -> "StaticBatches":
+    def of(cls, arrays: Mapping[str, Tensor], shape: BatchShape, scalers: ScalerKey | None = None) -> "StaticBatches":
         """Pack arrays [S, ...] of 4 or 8 bytes a number, under the names of :func:`array_name`.
 
         ``scalers`` are those in the array ``SCALERS``, if there is one.
@@ -97,32 +98,32 @@ class StaticBatches:
         first = next(iter(arrays.values()))
         steps = first.size(0)
         slots, length = lay_out({name: (tuple(array.shape[1:]), array.dtype) for name, array in arrays.items()})
-        words = torch.zeros(steps, length, dtype=torch.int32, device=first.device)
+        buffer = torch.zeros(steps, length, dtype=torch.int32, device=first.device)
         for name, slot in slots.items():
-            if slot.words:
+            if slot.length:
                 flat = arrays[name].contiguous().view(steps, -1)
-                words[:, slot.start : slot.start + slot.words] = flat.view(torch.int32)
-        return cls(words, slots, room, scalers)
+                buffer[:, slot.start : slot.start + slot.length] = flat.view(torch.int32)
+        return cls(buffer, slots, shape, scalers)
 
     def to(self, device: torch.device | str) -> "StaticBatches":
-        return StaticBatches(self.words.to(device, non_blocking=True), self.slots, self.room, self.scalers)
+        return StaticBatches(self.buffer.to(device, non_blocking=True), self.slots, self.shape, self.scalers)
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.buffer)
 
     def __iter__(self) -> Iterator[Batch]:
-        return (self.read(row) for row in self.words)
+        return (self.read(row) for row in self.buffer)
 
     def read(self, row: Tensor) -> Batch:
-        """The batch in a row of words; its arrays are views of the row. On the CPU, the last one read is kept."""
+        """The batch in a row of the buffer; its arrays are views of the row. On the CPU, the last one read is kept."""
         if self._last and self._last[0] is row:
             last: Batch = self._last[1]
             return last
         arrays = {name: slot.view(row) for name, slot in self.slots.items()}
         layout = BatchLayout(*(arrays[array_name("layout", name)] for name in BatchLayout._fields))
-        edge_index, order = layout.edge_index, torch.arange(self.room.edges, dtype=torch.int32, device=row.device)
+        edge_index, order = layout.edge_index, torch.arange(self.shape.edges, dtype=torch.int32, device=row.device)
         parts = GraphParts(
-            num_graphs=self.room.graphs + 1,
+            num_graphs=self.shape.graphs + 1,
             by_target=Layout(layout.pointer, order, edge_index[0]),
             source_pointer=layout.source_pointer,
             target_to_source=layout.target_to_source,
@@ -135,7 +136,7 @@ class StaticBatches:
         graph = Graph.from_layout(edge_index if row.is_cuda else edge_index.long(), layout.batch, parts)
         features = {table: _table(arrays, table) for table in ("nodes", "edges", "graphs")}
         weights = Weights(arrays[EDGE_WEIGHT], arrays[SELF_WEIGHT])
-        batch = Batch(graph, weights, layout.node_mask, layout.graph_mask, **features, padded=self.room.padded)
+        batch = Batch(graph, weights, layout.node_mask, layout.graph_mask, **features, padded=self.shape.padded)
         if not row.is_cuda:  # a captured step reads new batches from the same row
             self._last[:] = row, batch
         return batch

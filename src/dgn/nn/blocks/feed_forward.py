@@ -11,7 +11,7 @@ from dgn.nn.norm import BatchNorm
 
 
 class FeedForward(nn.Module):
-    r"""What a layer found, thought over by each node.
+    r"""Position-wise feed-forward block with a residual.
 
     .. math:: x + V \, \text{dropout}(\text{relu}(\text{norm}(W x + b))) + c
 
