@@ -110,7 +110,7 @@ class PyGNetwork(nn.Module):
 
     def __init__(self, settings: NetworkSettings, inputs: Inputs, delta: float) -> None:
         super().__init__()
-        if settings.virtual_node or settings.positional or settings.readout == "directional":
+        if settings.virtual_node or settings.num_eigenvector_features or settings.readout == "directional":
             raise ValueError("settings: expected no virtual node, positions or directional readout; not written here")
         if settings.message == "complex" and settings.dx_reference != "node":
             raise ValueError(f"dx_reference: expected 'node', got {settings.dx_reference!r}; not written here")

@@ -1,11 +1,10 @@
 """The package as a whole: what importing it costs, and how large its pieces are."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import dgn
 
@@ -40,12 +39,28 @@ def test_every_public_name_exists() -> None:
     assert all(hasattr(dgn, name) for name in dgn.__all__)
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *SCRIPTS], ids=lambda path: "/".join(path.parts[-3:]))
-def test_modules_and_functions_stay_small(path: Path) -> None:
-    text = path.read_text()
-    assert text.count("\n") <= 250
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            written = ast.get_docstring(node, clean=False)
-            length = (node.end_lineno or 0) - node.lineno + 1 - (written.count("\n") + 1 if written else 0)
-            assert length <= 60, node.name
+def test_modules_and_functions_stay_small() -> None:
+    """One algorithm may fill a file of 400 lines; a function is questioned at 60, a kernel at 80."""
+    too_long = []
+    for path in (*SOURCES, *SCRIPTS):
+        text, longest = path.read_text(), 80 if "kernels" in path.parts else 60
+        if text.count("\n") > 400:
+            too_long.append(f"{path}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                doc = ast.get_docstring(node, clean=False)
+                length = (node.end_lineno or 0) - node.lineno + 1 - (doc.count("\n") + 1 if doc else 0)
+                too_long += [f"{path}: {node.name}, {length} lines"] if length > longest else []
+    assert not too_long
+
+
+def test_no_module_hides_behind_a_function_of_its_package() -> None:
+    """``from package import name`` gives the function: a module of the same name could not be imported like that."""
+    hidden = []
+    for init in Path(dgn.__file__).parent.rglob("__init__.py"):
+        package = ".".join(init.parent.relative_to(Path(dgn.__file__).parents[1]).parts)
+        if package.startswith("dgn.experiments") or init.parent == Path(dgn.__file__).parent:
+            continue
+        exported = getattr(importlib.import_module(package), "__all__", ())
+        hidden += [f"{package}.{name}" for name in exported if (init.parent / f"{name}.py").exists()]
+    assert not hidden

@@ -106,7 +106,7 @@ def test_missing_teachers_are_reported_before_training(dgn: Any, training: Any) 
         (["zinc/tuned", "--set", "training.epoch=3"], "did you mean 'epochs'?"),
         (["zinc/tuned", "--seeds", "41;95"], "--seeds: expected distinct integers"),
         (["zinc/tuned", "--seeds", "4,4"], "--seeds: expected distinct integers"),
-        (["zinc/tuned", "--seeds", str(2**64)], "training.seeds: expected different whole numbers from 0, below 2**64"),
+        (["zinc/tuned", "--seeds", str(2**64)], "training.seeds: expected distinct integers from 0, below 2**64"),
         (["none.yaml"], "none.yaml: expected a YAML file"),
     ],
 )

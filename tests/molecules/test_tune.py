@@ -65,7 +65,7 @@ def test_an_interrupted_search_resumes_and_keeps_the_best(
     # Members with the best settings are not trained again.
     assert messages[-2:] == [f"seed {seed}: already trained (1 epoch)" for seed in (0, 1)]
     assert messages[-3].startswith("best on the validation split: hidden ")
-    assert not any("resuming" in line for line in messages)
+    assert not any("resuming after epoch" in line for line in messages)
     write_folder(fitted, tmp_path / "model", "table", ())
     assert len((tmp_path / "model" / "search.csv").read_text().splitlines()) == 4
     card = (tmp_path / "model" / "README.md").read_text()

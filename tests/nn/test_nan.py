@@ -45,4 +45,4 @@ def test_a_relu_keeps_nan_on_a_gpu(module: str, name: str) -> None:
 def test_the_head_gives_nan_for_nan() -> None:
     head, x = Head(8, 8, 2).to(DEVICE), torch.randn(5, 8, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     x[2] = torch.nan
-    assert head.whole(x).isnan().any(dim=1).tolist() == [False, False, True, False, False]
+    assert head.fused(x).isnan().any(dim=1).tolist() == [False, False, True, False, False]

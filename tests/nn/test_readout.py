@@ -21,7 +21,7 @@ def test_the_kernel_equals_the_definition(rows, channels, width, targets):
         twin = Head(channels, width, targets).to(DEVICE, dtype)
         twin.load_state_dict(head.state_dict())
         leaf = x.to(DEVICE, dtype, copy=True).requires_grad_()
-        out = twin.whole(leaf) if dtype == torch.float32 else torch.nn.Sequential.forward(twin, leaf)
+        out = twin.fused(leaf) if dtype == torch.float32 else torch.nn.Sequential.forward(twin, leaf)
         (out * weight.to(out)).sum().backward()
         found.append([out.detach(), leaf.grad, *(parameter.grad for parameter in twin.parameters())])
     for got, expected in zip(*found, strict=True):

@@ -49,7 +49,7 @@ def test_a_kind_is_the_sum_of_what_it_is_made_of() -> None:
     table, row, *_ = encoder.as_table(torch.tensor([2, 0]))
     torch.testing.assert_close(table, expected)
     assert row.tolist() == [2, 0]
-    assert "3 kinds, (2,) and 2 rings" in repr(encoder)
+    assert "3 edge types, (2,) and 2 rings" in repr(encoder)
 
 
 def test_kinds_are_kept_with_the_weights() -> None:

@@ -42,9 +42,7 @@ def test_directions_that_others_asked_for_change_nothing(aggregators):
 def test_edge_features_that_are_not_there_are_named():
     bare = replace(make_benchmark().graphs, edges={})
     experiment = make_experiment(network={"aggregators": ["mean"], "message": "complex", "edge_dim": 4})
-    with pytest.raises(
-        ValueError, match=r"network.edge_dim: expected none, for the graphs have no edge features, got 4"
-    ):
+    with pytest.raises(ValueError, match=r"network.edge_dim: expected none for graphs without edge features, got 4"):
         train(experiment, replace(make_benchmark(), graphs=bare, edge_categories=None), (0,), device="cpu")
 
 

@@ -23,9 +23,11 @@ class Ensemble(nn.Module):
     Shapes:
         As of :class:`DGN`; in training [B R, out_channels] in the place of [R, out_channels].
 
-    >>> members = Ensemble([DGN(3, NetworkSettings(hidden=8, aggregators=["mean"], num_layers=1)) for _ in range(2)])
+    >>> from dgn.nn import NetworkSettings
+    >>> settings = NetworkSettings(hidden=8, aggregators=["mean"], num_layers=1)
+    >>> ensemble = Ensemble([DGN(3, settings) for _ in range(2)])
     >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
-    >>> members(x, edge_index).shape, members.eval()(x, edge_index).shape
+    >>> ensemble(x, edge_index).shape, ensemble.eval()(x, edge_index).shape
     (torch.Size([2, 1]), torch.Size([1, 1]))
     """
 

@@ -76,7 +76,7 @@ def whole(layer, *given):
 def by_definition(layer, x, graph, weights, edges, size, real):
     layer.conv.backend = "reference"
     apart = layer.mix is None
-    products = layer.conv.products(x, graph, weights, edges)
+    products = layer.conv.parts(x, graph, weights, edges)
     out = epilogue(products, layer.norm, Dropout(0.0), size, real, x if layer.residual and apart else None, relu=apart)
     if layer.dropout.p:
         kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)

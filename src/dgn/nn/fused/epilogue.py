@@ -23,7 +23,7 @@ def epilogue(
     r"""Bring a convolution to the output of its layer.
 
     .. math:: \text{dropout}\Big(r_i + \text{relu}\Big(\text{norm}\Big(s_i \big(\textstyle\sum_s S_s y_{is} +
-        y_i^{own} + b\big)\Big)\Big)\Big)
+        y_i^{self} + b\big)\Big)\Big)\Big)
 
     ``graph_norm`` s, ``residual`` r and the ReLU may be left out. On a GPU, in training, it is three kernels each way.
 
@@ -50,7 +50,7 @@ def fused_epilogue(
     residual: Tensor | None,
     relu: bool,
 ) -> Tensor:
-    """The same by the kernels of ``tail_kernels``."""
+    """The same by the kernels of :mod:`dgn.kernels.triton.epilogue`."""
     from dgn.nn.fused.gpu_epilogue import FusedEpilogue
 
     scaled_out, self_out, scale, bias = parts
@@ -74,13 +74,13 @@ def epilogue_args(
     graph_norm: Tensor | None,
     node_mask: Tensor | None,
     relu: bool,
-    mask: Tensor | None,
+    dropout: Tensor | None,
     p: float,
 ) -> Any:
-    """The arguments of the epilogue kernels."""
+    """The arguments of the epilogue kernels; ``dropout`` is the mask of :func:`dropout_mask`."""
     from dgn.nn.fused.gpu_epilogue import EpilogueArgs, Running
 
     # Kernels read one number for each row, and each behind the one before.
-    norms, mask = (None if part is None else part.expand(rows, 1).contiguous() for part in (graph_norm, node_mask))
+    norms, nodes = (None if part is None else part.expand(rows, 1).contiguous() for part in (graph_norm, node_mask))
     statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
-    return EpilogueArgs(norms, mask, mask, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))
+    return EpilogueArgs(norms, nodes, dropout, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))
