@@ -118,7 +118,7 @@ class PyGNetwork(nn.Module):
         self.settings = settings
         self.node_encoder = _encoder(inputs.nodes, hidden)
         self.edge_encoder = None if settings.edge_dim is None else _encoder(inputs.edges, settings.edge_dim)
-        widths = [*[hidden] * settings.layers, last] if settings.layers else [hidden]
+        widths = [*[hidden] * settings.num_layers, last] if settings.num_layers else [hidden]
         self.layers = nn.ModuleList([Layer(a, b, settings, delta) for a, b in pairwise(widths)])
         self.head = nn.Sequential(
             nn.Linear(last, last // 2), nn.ReLU(), nn.Linear(last // 2, last // 4), nn.ReLU(),

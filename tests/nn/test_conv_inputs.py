@@ -135,7 +135,7 @@ UNFIT = {
     "wrong width": ({}, (random(N, 5), EDGES, field), r"x: expected .*\[N, 4\], got torch.float32 \[7, 5\]"),
     "one dimension": ({}, (random(4), EDGES, field), r"x: expected .*\[N, 4\], got torch.float32 \[4\]"),
     "no field": ({}, (x, EDGES), r"field: expected shape \[\d+, K\].*got None; dgn.transforms.AddDirections adds one"),
-    "few columns": ({"aggregators": ["dx2"]}, (x, EDGES, field), "at least 2 columns.*pass k=2 to AddDirections or dgn.directions"),
+    "few columns": ({"aggregators": ["dx2"]}, (x, EDGES, field), "at least 2 columns.*pass k=2 to AddDirections"),
     "another field": ({}, (x, EDGES, random(E - 1, 1)), "one row per edge"),
     "unexpected edges": ({"message": "complex"}, (x, EDGES, field, random(E, 2)), "edge_attr: expected None, got"),
     "no edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field), "got None; edge features need"),

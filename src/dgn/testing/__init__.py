@@ -1,6 +1,7 @@
 """Laws as assertions, small graphs and colour refinement, for tests of your own operators."""
 
-from dgn.testing.collaboration import collaboration
+from dgn.testing.collaboration_graph import collaboration
+from dgn.testing.color_refinement import same_to_weisfeiler_leman, weisfeiler_leman
 from dgn.testing.graphs import (
     complete,
     cycle,
@@ -23,7 +24,6 @@ from dgn.testing.laws import (
     assert_same_eigenspace,
     assert_smoothing,
 )
-from dgn.testing.weisfeiler_leman import same_to_weisfeiler_leman, weisfeiler_leman
 
 __all__ = [
     "assert_antisymmetric",

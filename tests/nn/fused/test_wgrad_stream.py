@@ -9,25 +9,25 @@ class Reader(torch.autograd.Function):
     """``x @ table.T``, which gives the gradient of the table to those who gather it."""
 
     @staticmethod
-    def forward(ctx, x, token, table, beside):
-        ctx.save_for_backward(x, token)
-        ctx.table, ctx.beside = table, beside
+    def forward(ctx, x, anchor, table, accumulator):
+        ctx.save_for_backward(x, anchor)
+        ctx.table, ctx.accumulator = table, accumulator
         return x @ table.T
 
     @staticmethod
     def backward(ctx, grad):
-        x, token = ctx.saved_tensors
-        ctx.beside.add(grad.T, x)
-        return grad @ ctx.table, token.new_empty(0), None, None
+        x, anchor = ctx.saved_tensors
+        ctx.accumulator.add(grad.T, x)
+        return grad @ ctx.table, anchor.new_empty(0), None, None
 
 
 def read(layers):
     generator = torch.Generator().manual_seed(0)
     x, table = (torch.randn(3, 3, generator=generator).requires_grad_() for _ in range(2))
-    beside = GradAccumulator()
-    token, y = defer_grad(table, beside), x
+    accumulator = GradAccumulator()
+    anchor, y = defer_grad(table, accumulator), x
     for _ in range(layers):
-        y = Reader.apply(y, token, table.detach(), beside)
+        y = Reader.apply(y, anchor, table.detach(), accumulator)
     return x, table, y.square().sum()
 
 
@@ -44,7 +44,7 @@ def test_parts_of_several_layers_are_summed_up():
     torch.testing.assert_close(torch.autograd.grad(loss, table)[0], by_definition(2))
 
 
-def test_a_way_back_to_other_inputs_leaves_nothing_for_the_next_one():
+def test_a_backward_pass_to_other_inputs_leaves_nothing_behind():
     x, table, loss = read(2)
     torch.autograd.grad(loss, x, retain_graph=True)
     for _ in range(2):
