@@ -1,6 +1,6 @@
 """A whole layer in training on the GPU, as one autograd function.
 
-Weight gradients are computed on a stream stream (:mod:`dgn.nn.fused.wgrad_stream`).
+Weight gradients are computed on a side stream (:mod:`dgn.nn.fused.wgrad_stream`).
 """
 
 from functools import cache

@@ -3,7 +3,7 @@
 | | route |
 |---|---|
 | on a CPU, without Triton, in evaluation, while tracing, under autocast, in another type than float32, in several processes, with another norm | ``PLAIN`` |
-| else, with linear messages, a constant field, at most ``WIDEST`` channels and ``MOST_EDGE_TYPES`` rows of edge features | ``LAYER`` |
+| else, with linear messages, no groups of directions, a constant field, the backend ``auto`` or ``triton``, at most ``WIDEST`` channels and ``MOST_EDGE_TYPES`` rows of edge features | ``LAYER`` |
 | else | ``EPILOGUE`` |
 
 ``PLAIN`` is PyTorch with the aggregation kernels of :mod:`dgn.aggregation`; ``EPILOGUE`` runs what follows the
