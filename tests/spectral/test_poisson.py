@@ -39,7 +39,7 @@ def test_solutions_equal_those_of_the_pseudo_inverse(name: str, weighted: bool, 
 
 
 def test_the_tolerance_is_kept_on_a_large_graph() -> None:
-    edges, n = dgn.testing.collaboration_graph(5000, 25000)
+    edges, n = dgn.testing.collaboration(5000, 25000)
     graph = dgn.as_graph(edges, n)
     source = balanced(graph, 2)
     for tolerance in (1e-3, 1e-10):

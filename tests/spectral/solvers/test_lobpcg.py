@@ -173,7 +173,7 @@ def test_rounding_decides_no_sign(normalization: str | None) -> None:
 THREADS = """
 import sys, torch, hashlib, dgn
 torch.set_num_threads(int(sys.argv[1]))
-edges, n = dgn.testing.collaboration_graph(6000, 30000)
+edges, n = dgn.testing.collaboration(6000, 30000)
 directions = dgn.directions(edges, n, k=6)
 print(hashlib.sha256(directions.potential.numpy().tobytes() + directions.gap.numpy().tobytes()).hexdigest())
 """
