@@ -163,8 +163,8 @@ class PackedGraphs:
         pairs = list(graphs)
         edges = [torch.empty(2, 0, dtype=torch.long), *(edge_index for edge_index, _ in pairs)]
         return cls(
-            _pointer(torch.tensor([num_nodes for _, num_nodes in pairs], dtype=torch.long)),
-            _pointer(torch.tensor([edge_index.size(1) for edge_index, _ in pairs], dtype=torch.long)),
+            row_pointer(torch.tensor([num_nodes for _, num_nodes in pairs], dtype=torch.long)),
+            row_pointer(torch.tensor([edge_index.size(1) for edge_index, _ in pairs], dtype=torch.long)),
             torch.cat(edges, dim=1),
         )
 
@@ -238,10 +238,11 @@ def _from_tensors(tensors: Mapping[str, Tensor], info: Mapping[str, str]) -> Pac
 def _rows(pointer: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     """The rows of the graphs at ``index``, and the pointer of the selection."""
     count = pointer.diff()[index]
-    selected = _pointer(count)
+    selected = row_pointer(count)
     shift = (pointer[index] - selected[:-1]).repeat_interleave(count)
     return torch.arange(int(selected[-1]), device=pointer.device) + shift, selected
 
 
-def _pointer(count: Tensor) -> Tensor:
+def row_pointer(count: Tensor) -> Tensor:
+    """The first row of each graph, and the end of the last, from the sizes of the graphs: [G] -> [G + 1]."""
     return torch.nn.functional.pad(count.cumsum(0), (1, 0))

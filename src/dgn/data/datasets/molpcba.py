@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dgn.data.datasets.paths import cached_graphs, check_complete, describe_files
 from dgn.data.datasets.smiles import pack_smiles
-from dgn.data.packed import PackedGraphs
+from dgn.data.packed import PackedGraphs, row_pointer
 from dgn.data.precompute.progress import progress_bar
 from dgn.data.prefetch import prefetch
 
@@ -94,7 +94,7 @@ def featurize(smiles: Sequence[str], progress: bool = False, workers: int = 1) -
         for name, columns in zip(Features._fields, zip(*features, strict=True), strict=True)
     )
     return PackedGraphs(
-        _pointer(nodes), _pointer(edges), edge_index, {"x": x}, {"edge_attr": edge_attr}, info={"note": NOTE}
+        row_pointer(nodes), row_pointer(edges), edge_index, {"x": x}, {"edge_attr": edge_attr}, info={"note": NOTE}
     )  # fmt: skip
 
 
@@ -148,7 +148,3 @@ def _check_sizes(folder: Path, graphs: PackedGraphs, labels: dict[str, Array]) -
             f"{LABELS}, got {sizes[row, 0]} and {sizes[row, 1]} ({len(wrong)} rows differ); the files do not belong "
             "together, copy both again"
         )
-
-
-def _pointer(counts: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.pad(counts.cumsum(0), (1, 0))

@@ -147,7 +147,7 @@ def gradient_of_messages(
         mean = tl.load(average + here, mask=inside, other=0.0).to(ACC)
         if HAS_TARGET:
             base += tl.load(target + i * target_stride + channels, mask=inside, other=0.0)
-        if degree > 0:  # averages are relative destination the first message
+        if degree > 0:  # averages are relative to the first message
             pivot += tl.sum(load_messages(source, table, row, neighbor, tl.arange(0, 1), base, channels, inside,
                           num_channels, source_stride, edge_features, HAS_SOURCE, HAS_TABLE, NUM_FEATURES),
                           axis=0)  # fmt: skip
