@@ -12,7 +12,7 @@ from dgn.data.datasets.paths import read_source
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]
-FILE = Path(__file__).parents[3] / "shared" / "data" / "cifar10_superpixels" / "cifar10_sp.npz"
+FILE = Path(__file__).parents[4] / "shared" / "data" / "cifar10_superpixels" / "cifar10_sp.npz"
 
 
 def expected_neighbours(centre: np.ndarray) -> list[dict[int, float]]:

@@ -10,7 +10,7 @@ from dgn.data import PackedGraphs
 from dgn.data.benchmark import TASKS, Benchmark, load_benchmark
 from dgn.data.datasets.moleculenet import read_moleculenet
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "moleculenet"
+DATA = Path(__file__).parents[4] / "shared" / "data" / "moleculenet"
 
 
 def write_table(folder: Path, name: str = "tox21") -> Path:

@@ -13,7 +13,7 @@ from dgn.data.datasets.smiles import pack_smiles, read_smiles
 from dgn.nn import ATOM_SIZES, BOND_SIZES
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
-FOLDER = Path(__file__).parents[3] / "shared" / "data" / "molhiv"
+FOLDER = Path(__file__).parents[4] / "shared" / "data" / "molhiv"
 ODD = [
     "Cl[C@H](/C=C/C)Br",
     "F/C=C\\F",

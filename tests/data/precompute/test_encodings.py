@@ -12,7 +12,7 @@ from dgn.data.precompute.encodings import structural_encodings, with_encodings
 from dgn.encodings import return_probabilities, ring_counts
 from dgn.testing import complete, cycle, path
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[4] / "shared" / "data"
 ZINC, MOLHIV = DATA / "zinc12k" / "zinc12k.npz", DATA / "molhiv" / "molhiv.npz"
 
 
