@@ -33,15 +33,15 @@ def local_graph(nodes: int, degree: int, reach: int, device: str) -> Tensor:
 
 
 def scatters(x: Tensor, edge_index: Tensor, field: Tensor) -> Tensor:
-    """The same mathematics from PyG's parts; ``field`` is normalised already."""
+    """The same mathematics by PyG's scatters; ``field`` is normalized already."""
     source, target = edge_index
     n, neighbors = x.size(0), x[source]
     outputs = [scatter(neighbors, target, 0, n, reduce) for reduce in ("mean", "max", "min")]
     outputs.append(scatter(neighbors * field[:, :1].abs(), target, 0, n, "sum"))
     for k in range(2):
-        along = scatter(neighbors * field[:, k : k + 1], target, 0, n, "sum")
+        weighted = scatter(neighbors * field[:, k : k + 1], target, 0, n, "sum")
         total = scatter(field[:, k], target, 0, n, "sum")
-        outputs.append((along - total[:, None] * x).abs())
+        outputs.append((weighted - total[:, None] * x).abs())
     return torch.stack(outputs, dim=1)
 
 
@@ -95,7 +95,7 @@ def compare(device: str, nodes: int, degree: int, channels: int, reach: int, rat
 
 
 class ScatterLayer(torch.nn.Module):
-    """A complex layer with mean, av1, dx1 and three scalers from PyG's parts, with the parameters of ours."""
+    """A complex layer with mean, av1, dx1 and three scalers by PyG's scatters, with the parameters of ours."""
 
     def __init__(self, conv: dgn.nn.DGNConv, field: Tensor, edge_index: Tensor) -> None:
         super().__init__()
@@ -109,11 +109,15 @@ class ScatterLayer(torch.nn.Module):
         n = x.size(0)
         pair = torch.cat([x[source], x[target]], dim=1)
         m = torch.nn.functional.linear(pair, self.conv.message.weight[0], self.conv.message.bias[0])
-        along = scatter(m * self.field, target, 0, n, "sum") - scatter(self.field, target, 0, n, "sum") * x
-        aggregated = [scatter(m, target, 0, n, "mean"), scatter(m * self.field.abs(), target, 0, n, "sum"), along.abs()]
+        change = scatter(m * self.field, target, 0, n, "sum") - scatter(self.field, target, 0, n, "sum") * x
+        aggregated = [
+            scatter(m, target, 0, n, "mean"),
+            scatter(m * self.field.abs(), target, 0, n, "sum"),
+            change.abs(),
+        ]
         aggregated = torch.cat(aggregated, dim=1)
-        every = torch.cat([x, *(scale * aggregated for scale in self.scales)], dim=1)
-        return torch.nn.functional.linear(every, self.conv.update.weight[0], self.conv.update.bias[0])
+        features = torch.cat([x, *(scale * aggregated for scale in self.scales)], dim=1)
+        return torch.nn.functional.linear(features, self.conv.update.weight[0], self.conv.update.bias[0])
 
 
 def pattern_layer(device: str) -> dict[str, float]:
@@ -143,7 +147,7 @@ def pattern_layer(device: str) -> dict[str, float]:
 
 
 def isotropic(device: str, nodes: int, degree: int, channels: int) -> dict[str, float]:
-    """A whole layer with mean, max, min, std and three scalers against PyG's PNAConv."""
+    """A layer with mean, max, min, std and three scalers against PyG's PNAConv."""
     edge_index = local_graph(nodes, degree, 1000, device)
     names, scalers = ["mean", "max", "min", "std"], ["identity", "amplification", "attenuation"]
     theirs = PNAConv(channels, channels, names, scalers, deg=torch.bincount(torch.full((nodes,), degree))).to(device)
@@ -184,8 +188,8 @@ def main() -> None:
     pattern = pattern_layer(device)
     print(table([pattern]))
     if arguments.out:
-        found = {"device": device, "copy bytes/s": rate, "rows": [*rows, layer, pattern]}
-        arguments.out.write_text(json.dumps(found, indent=1))
+        report = {"device": device, "copy bytes/s": rate, "rows": [*rows, layer, pattern]}
+        arguments.out.write_text(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def main() -> None:
     repeated = of_graphs(graphs, directions, directions.repeated()[:, :COLUMNS].any(dim=1))
     first = of_graphs(graphs, directions, directions.repeated()[:, 0])
     cut = of_graphs(graphs, directions, (directions.gap[:, :3] <= 1e-8).all(dim=1))
-    counts = [f"{int(part.sum()):,}" for part in (first, cut, repeated)]
+    counts = [f"{int(mask.sum()):,}" for mask in (first, cut, repeated)]
     print(f"{len(graphs):,} molecules: {counts[0]} with a repeated lambda_1, {counts[1]} of them four times or more;")
     print(f"{counts[2]} with a repeat among the first {COLUMNS}, which are compared\n")
     chosen = graphs.select(repeated.nonzero()[:, 0])

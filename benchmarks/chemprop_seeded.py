@@ -1,8 +1,8 @@
-"""chemprop's command with a seed, gone on with where it stopped: ``python benchmarks/chemprop_seeded.py 0 train ...``.
+"""chemprop's command with a seed, resumed where it stopped: ``python benchmarks/chemprop_seeded.py 0 train ...``.
 
-Its own option for a seed asks for deterministic kernels too, which by default it does not use and which are slower on a
-GPU; so PyTorch is made to draw the seed that it is told. A training whose output folder has a last checkpoint goes on
-from there; the checkpoint knows its place, so the folder must lie where it was.
+Its own option for a seed also selects deterministic kernels, which it does not use by default and which are slower on a
+GPU; so ``torch.seed`` returns the given seed. A run whose output folder has a last checkpoint resumes from it; the
+checkpoint holds its path, so the folder must not be moved.
 """
 
 import sys
@@ -16,7 +16,7 @@ from lightning.pytorch import Trainer
 
 
 def seed_with(seed: int) -> None:
-    """Without the option chemprop lets PyTorch draw a seed, once for each network: it becomes this one."""
+    """Without the option chemprop calls ``torch.seed``, once for each network: return this seed."""
 
     def draw() -> int:
         torch.manual_seed(seed)
@@ -25,18 +25,18 @@ def seed_with(seed: int) -> None:
     torch.seed = draw
 
 
-def go_on() -> None:
-    """Let trainings begin at their last checkpoint."""
-    begin = Trainer.fit
+def resume() -> None:
+    """Resume runs from their last checkpoint."""
+    original = Trainer.fit
 
-    def fit(trainer: Trainer, *given: Any) -> None:
+    def fit(trainer: Trainer, *arguments: Any) -> None:
         last = Path(trainer.checkpoint_callback.dirpath) / "last.ckpt"
-        begin(trainer, *given, ckpt_path=last if last.exists() else None, **LIGHTNING_26_COMPAT_ARGS)
+        original(trainer, *arguments, ckpt_path=last if last.exists() else None, **LIGHTNING_26_COMPAT_ARGS)
 
     Trainer.fit = fit
 
 
 if __name__ == "__main__":
     seed_with(int(sys.argv.pop(1)))
-    go_on()
+    resume()
     main()

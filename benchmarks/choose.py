@@ -30,9 +30,10 @@ from typing import Any
 import yaml
 
 from dgn.training.experiment import Experiment, load_experiment
-from dgn.training.inference import load_trained, predict_split
+from dgn.training.load import load_graphs
 from dgn.training.metrics import METRICS
-from dgn.training.run_folder import FinishedRun, finished_runs, write_text
+from dgn.training.model import load_trained, predict_split
+from dgn.training.run_folder import EXPERIMENT, FinishedRun, finished_runs, write_text
 from dgn.training.scores import summarize
 from dgn.tuning.ablation import ablations, to_short_yaml
 from dgn.tuning.width import fit_width
@@ -63,7 +64,9 @@ def changes(candidates: dict[str, list[str]], name: str) -> list[str]:
     if name not in candidates:
         names = ", ".join(candidates)
         sys.exit(f"candidates: expected overrides such as network.num_layers=6, or one of {names}, got {name}")
-    return [part for word in candidates[name] for part in ([word] if "=" in word else changes(candidates, word))]
+    return [
+        override for word in candidates[name] for override in ([word] if "=" in word else changes(candidates, word))
+    ]
 
 
 def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, data: Path | None) -> list[FinishedRun]:
@@ -83,11 +86,9 @@ def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, dat
 
 def trimmed_error(folder: Path, seeds: list[int], leave_out: int) -> float:
     """The mean absolute error of the validation split without the largest errors of each seed."""
-    means, graphs = [], None
+    means, graphs = [], load_graphs(load_experiment(folder / EXPERIMENT))
     for seed in seeds:
-        trained = load_trained(folder / f"seed-{seed}", graphs)
-        graphs = trained.benchmark  # the same for all seeds
-        prediction, target = predict_split(trained, "val")
+        prediction, target = predict_split(load_trained(folder / f"seed-{seed}"), graphs, "val")
         errors = (prediction - target).abs().flatten()
         means.append(float(errors[~errors.isnan()].sort().values[:-leave_out].mean()))
     return fmean(means)

@@ -1,7 +1,7 @@
-"""What benchmarks/molecules.py compares: each learns from the training molecules and speaks of all others.
+"""The models that benchmarks/molecules.py compares: each trains on the training molecules and predicts the others.
 
-Every function takes the prepared table (columns smiles, t0, t1, ... and split), the task, a seed and the options of the
-command, and returns for "val" and "test" what each of its networks says: [members, molecules, targets].
+Every function takes the prepared table (columns smiles, t0, t1, ... and split), the task, a seed and the arguments of
+the command, and returns the predictions for "val" and "test": [members, molecules, targets].
 """
 
 import csv
@@ -25,97 +25,111 @@ from dgn.molecules.split import SPLITS, split_molecules
 from dgn.molecules.table import open_table
 
 Array = NDArray[np.float64]
-Said = dict[str, Array]
+Predictions = dict[str, Array]
 CHEMPROP = (sys.executable, Path(__file__).with_name("chemprop_seeded.py"))
 
 
-def run_dgn(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
-    """An ensemble with the defaults of ``dgn fit``; an interrupted one is gone on with."""
+def run_dgn(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
+    """An ensemble with the defaults of ``dgn fit``; an interrupted run is resumed."""
     data = read_prepared(path, task)
     split = split_molecules(data.molecules, data.task)
-    options = FitOptions(asked.members, asked.epochs, 100 * seed, asked.device)
+    options = FitOptions(arguments.members, arguments.epochs, 100 * seed, arguments.device)
     training = path.parent / f"dgn-{seed}-training"
     fitted = fit_table(data, split, options, training)
     shutil.rmtree(training)
-    said = {}
-    for number in (1, 2):
-        graphs = take(data.molecules, (split.assignment == number).nonzero()[:, 0]).graphs
-        found = fitted.model.ensemble(graphs).double()
-        found = found * fitted.model.scale + fitted.model.center if task == "regression" else found.sigmoid()
-        said[SPLITS[number]] = found.numpy()
-    return said
+    predictions = {}
+    for index in (1, 2):
+        graphs = take(data.molecules, (split.assignment == index).nonzero()[:, 0]).graphs
+        prediction = fitted.model.ensemble(graphs).double()
+        prediction = (
+            prediction * fitted.model.scale + fitted.model.center if task == "regression" else prediction.sigmoid()
+        )
+        predictions[SPLITS[index]] = prediction.numpy()
+    return predictions
 
 
-def run_forest(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
+def run_forest(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
     """500 trees for each target on Morgan fingerprints of radius 2 with 2048 bits.
 
-    It has no use for validation molecules and learns from them too, so that it has nothing to say of them.
+    It needs no validation molecules: they are training molecules too, and are not predicted.
     """
-    return _grow(path, task, seed, asked, SPLITS[:2])
+    return _fit_forests(path, task, seed, arguments, SPLITS[:2])
 
 
-def run_equal_forest(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
-    """The same forest, but it learns from no more molecules than the networks do."""
-    return _grow(path, task, seed, asked, SPLITS[:1])
+def run_equal_forest(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
+    """The same forest, trained on the training molecules of the networks alone."""
+    return _fit_forests(path, task, seed, arguments, SPLITS[:1])
 
 
-def _grow(path: Path, task: Task, seed: int, asked: Namespace, learned: Sequence[str]) -> Said:
-    """A forest for each target that learns from some parts and speaks of the others."""
+def _fit_forests(path: Path, task: Task, seed: int, arguments: Namespace, train_splits: Sequence[str]) -> Predictions:
+    """A forest for each target, trained on some splits; predictions for the others."""
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    rows, values, parts = read_rows(path)
+    smiles, values, splits = read_rows(path)
     generator = GetMorganGenerator(radius=2, fpSize=2048)
-    bits = np.stack([generator.GetFingerprintAsNumPy(parse_smiles(one)) for one in rows])
-    shown = np.isin(parts, learned)
-    kind = RandomForestRegressor if task == "regression" else RandomForestClassifier
-    found = []
+    bits = np.stack([generator.GetFingerprintAsNumPy(parse_smiles(one)) for one in smiles])
+    in_training = np.isin(splits, train_splits)
+    forest_class = RandomForestRegressor if task == "regression" else RandomForestClassifier
+    columns, other_bits = [], bits[~in_training]
     for column in values.T:
-        known = shown & ~np.isnan(column)
-        forest = kind(n_estimators=500, random_state=seed, n_jobs=asked.threads).fit(bits[known], column[known])
-        found.append(forest.predict(bits[~shown]) if task == "regression" else _positive(forest, bits[~shown]))
-    said = np.stack(found, axis=1)
-    return {part: said[parts[~shown] == part][None] for part in SPLITS if part not in learned}
+        labeled = in_training & ~np.isnan(column)
+        forest = forest_class(n_estimators=500, random_state=seed, n_jobs=arguments.threads)
+        forest.fit(bits[labeled], column[labeled])
+        columns.append(forest.predict(other_bits) if task == "regression" else _positive(forest, other_bits))
+    prediction, other_splits = np.stack(columns, axis=1), splits[~in_training]
+    return {split: prediction[other_splits == split][None] for split in SPLITS if split not in train_splits}
 
 
 def _positive(forest: Any, bits: NDArray[np.uint8]) -> Array:
-    places = np.flatnonzero(forest.classes_ == 1)
-    return forest.predict_proba(bits)[:, places[0]] if len(places) else np.zeros(len(bits))
+    positive = np.flatnonzero(forest.classes_ == 1)
+    return forest.predict_proba(bits)[:, positive[0]] if len(positive) else np.zeros(len(bits))
 
 
-def run_chemprop(path: Path, task: Task, seed: int, asked: Namespace) -> Said:
-    """``chemprop train`` with its defaults and a column for the split; an interrupted one is gone on with."""
-    smiles, values, parts = read_rows(path)
-    names = [f"t{number}" for number in range(values.shape[1])]
-    where = ["--accelerator", "cpu" if asked.device == "cpu" else "auto", "-q"]
+def run_chemprop(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
+    """``chemprop train`` with its defaults and a column for the split; an interrupted run is resumed."""
+    smiles, values, splits = read_rows(path)
+    names = [f"t{column}" for column in range(values.shape[1])]
+    device = ["--accelerator", "cpu" if arguments.device == "cpu" else "auto", "-q"]
     folder = path.parent.absolute() / f"chemprop-{seed}-training"
-    words = ["train", "-i", path, "-s", "smiles", "--target-columns", *names, "--splits-column", "split", *where]
-    words += ["-t", "regression" if task == "regression" else "classification", "-o", folder]
-    _chemprop(seed, words + ([] if asked.epochs is None else ["--epochs", asked.epochs]))
+    options = [
+        "train",
+        "-i",
+        path,
+        "-s",
+        "smiles",
+        "--target-columns",
+        *names,
+        "--splits-column",
+        "split",
+        *device,
+    ]
+    options += ["-t", "regression" if task == "regression" else "classification", "-o", folder]
+    _chemprop(seed, options + ([] if arguments.epochs is None else ["--epochs", arguments.epochs]))
     with (folder / "val.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["smiles"], *([one] for one in smiles[parts == "val"])])
+        csv.writer(file).writerows([["smiles"], *([one] for one in smiles[splits == "val"])])
     model = folder / "model_0"
-    written = {"val": folder / "said.csv", "test": model / "test_predictions.csv"}
-    words = ["predict", "-i", folder / "val.csv", "-s", "smiles", "--model-paths", model / "best.pt"]
-    _chemprop(seed, [*words, *where, "-o", written["val"]])
-    said = {}
-    for part, file_path in written.items():
+    files = {"val": folder / "val_predictions.csv", "test": model / "test_predictions.csv"}
+    options = ["predict", "-i", folder / "val.csv", "-s", "smiles", "--model-paths", model / "best.pt"]
+    _chemprop(seed, [*options, *device, "-o", files["val"]])
+    predictions = {}
+    for split, file_path in files.items():
         with file_path.open(newline="") as file:
-            found = list(csv.DictReader(file))
-        assert [row["smiles"] for row in found] == smiles[parts == part].tolist()
-        said[part] = np.array([[[float(row[name]) for name in names] for row in found]])
+            rows = list(csv.DictReader(file))
+        assert [row["smiles"] for row in rows] == smiles[splits == split].tolist()
+        predictions[split] = np.array([[[float(row[name]) for name in names] for row in rows]])
     shutil.rmtree(folder)
-    return said
+    return predictions
 
 
-def _chemprop(seed: int, words: list[Any]) -> None:
-    line = [*map(str, [*CHEMPROP, seed, *words])]
-    done = subprocess.run(line, check=False, capture_output=True, text=True, env=os.environ)
-    if done.returncode:
-        raise RuntimeError(f"chemprop: expected it to end well, got {done.stderr[-2000:]}")
+def _chemprop(seed: int, options: list[Any]) -> None:
+    command = [*map(str, [*CHEMPROP, seed, *options])]
+    process = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ)
+    if process.returncode:
+        raise RuntimeError(f"chemprop: expected exit status 0, got {process.returncode}: {process.stderr[-2000:]}")
 
 
-CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Said]] = {
+CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Predictions]] = {
     "dgn": run_dgn,
     "forest": run_forest,
     "equal-forest": run_equal_forest,
@@ -130,7 +144,7 @@ def read_prepared(path: Path, task: Task) -> TableData:
 
 
 def read_rows(path: Path) -> tuple[NDArray[Any], Array, NDArray[Any]]:
-    """SMILES, targets [R, T] and parts of the prepared table."""
+    """SMILES, targets [R, T] and splits of the prepared table."""
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
     values = np.array([[float(value) if value else np.nan for value in row[1:-1]] for row in rows])

@@ -48,14 +48,14 @@ def main() -> None:
         times: dict[str, list[tuple[float, float, float]]] = {"first": [], "cached": []}
         for _ in range(arguments.repeats):
             with tempfile.TemporaryDirectory() as folder:
-                for kind in times:
+                for run_name in times:
                     root = Path(folder)
-                    times[kind].append(
+                    times[run_name].append(
                         run(source, root / "out.safetensors", root / "cache", arguments.workers, arguments.k)
                     )
-        for kind, runs in times.items():
+        for run_name, runs in times.items():
             best = [min(column) for column in zip(*runs, strict=True)]
-            print(f"{source.name:<20} {kind:<7} {best[0]:6.2f} s {best[1]:9.2f} s {best[2]:8.2f} s")
+            print(f"{source.name:<20} {run_name:<7} {best[0]:6.2f} s {best[1]:9.2f} s {best[2]:8.2f} s")
             first.setdefault(DATASETS.get(source.stem, source.stem), best[2])
     if arguments.yaml is not None:
         date = time.strftime("%Y-%m-%d")

@@ -35,7 +35,7 @@ from dgn.training.run import EpochReport
 from dgn.training.trainer import train
 
 TASK = "multi-label"
-SHARE, LARGEST = 0.2, 0.02  # of the molecules: those that validate, and scaffolds that never do
+SHARE, LARGEST = 0.2, 0.02  # of the molecules: the validation split, and the largest scaffold in it
 SCORES = ("roc-auc", "average-precision")
 
 
@@ -43,23 +43,23 @@ def read_without_test(folder: Path) -> TableData:
     """The prepared table without its test molecules."""
     data = read_prepared(folder / PREPARED, TASK)
     assert data.molecules.split is not None
-    rows = [number for number, part in enumerate(data.molecules.split) if part != "test"]
+    rows = [row for row, split in enumerate(data.molecules.split) if split != "test"]
     return replace(data, molecules=replace(take(data.molecules, torch.tensor(rows)), split=None))
 
 
-def draw_parts(molecules: Molecules, folds: list[int]) -> Iterator[torch.Tensor]:
+def draw_splits(molecules: Molecules, folds: list[int]) -> Iterator[torch.Tensor]:
     """For each fold, 0 for training and 1 for validation molecules."""
     groups = list(group(map(scaffold, molecules.smiles)).values())
     for fold in folds:
-        part = torch.zeros(len(molecules.smiles), dtype=torch.uint8)
+        split = torch.zeros(len(molecules.smiles), dtype=torch.uint8)
         shuffled = list(groups)
         random.Random(fold).shuffle(shuffled)
         for rows in shuffled:
-            if part.sum() >= SHARE * len(part):
+            if split.sum() >= SHARE * len(split):
                 break
-            if len(rows) <= LARGEST * len(part):
-                part[rows] = 1
-        yield part
+            if len(rows) <= LARGEST * len(split):
+                split[rows] = 1
+        yield split
 
 
 def make_candidates(choices: dict[str, Any], molecules: int, seeds: tuple[int, ...]) -> dict[str, Experiment]:
@@ -70,7 +70,7 @@ def make_candidates(choices: dict[str, Any], molecules: int, seeds: tuple[int, .
 
 
 def last_scores(
-    experiment: Experiment, graphs: PackedGraphs, values: torch.Tensor, part: torch.Tensor, device: str
+    experiment: Experiment, graphs: PackedGraphs, values: torch.Tensor, split: torch.Tensor, device: str
 ) -> list[float]:
     """Scores of the validation molecules after the last epoch, as means over the seeds."""
     inputs = experiment.data
@@ -79,7 +79,7 @@ def last_scores(
     def on_epoch(report: EpochReport) -> None:
         last[report.seed] = report.metrics
 
-    benchmark = make_benchmark(graphs, values, part, TASK)
+    benchmark = make_benchmark(graphs, values, split, TASK)
     benchmark = with_encodings(benchmark, inputs.rwse_steps, inputs.ring_sizes)
     with tempfile.TemporaryDirectory() as folder:
         train(experiment, benchmark, experiment.training.seeds, Path(folder), device, on_epoch)
@@ -95,14 +95,14 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
     data, folds = read_without_test(arguments.folder), list(map(int, arguments.folds.split(",")))
-    parts = list(draw_parts(data.molecules, folds))
+    splits = list(draw_splits(data.molecules, folds))
     candidates = make_candidates(
-        yaml.safe_load(arguments.choices.read_text()), int((parts[0] == 0).sum()), tuple(range(arguments.members))
+        yaml.safe_load(arguments.choices.read_text()), int((splits[0] == 0).sum()), tuple(range(arguments.members))
     )
-    graphs = add_directions(data.molecules.graphs, max(one.num_directions for one in candidates.values()))
+    graphs = add_directions(data.molecules.graphs, max(candidate.num_directions for candidate in candidates.values()))
     print(f"{'candidate':<16} {', '.join(SCORES)} for folds {arguments.folds}, and the mean")
     for name, experiment in candidates.items():
-        scores = [last_scores(experiment, graphs, data.molecules.values, part, arguments.device) for part in parts]
+        scores = [last_scores(experiment, graphs, data.molecules.values, split, arguments.device) for split in splits]
         scores.append([fmean(values) for values in zip(*scores, strict=True)])
         print(f"{name:<16} {'  '.join(' '.join(f'{value:.3f}' for value in fold) for fold in scores)}", flush=True)
 

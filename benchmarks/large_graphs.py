@@ -20,7 +20,7 @@ from scipy.sparse.linalg import cg, lobpcg
 import dgn
 from dgn.graph.components import components
 from dgn.spectral.laplacians import adjacency, normalized
-from dgn.spectral.solvers import lobpcg as ours
+from dgn.spectral.solvers import lobpcg as dgn_lobpcg
 from dgn.spectral.solvers.shift_invert import solve_shift_invert
 from dgn.testing import collaboration, grid
 
@@ -74,23 +74,23 @@ def theirs(matrix: csr_array) -> tuple[float, float, float, float]:
     return set_up, iteration, residual(normalized(matrix, None), vectors), processor
 
 
-def mine(edges: torch.Tensor, n: int, repeats: int) -> tuple[float, float, float, float]:
+def ours(edges: torch.Tensor, n: int, repeats: int) -> tuple[float, float, float, float]:
     """Seconds, seconds of all threads, peak MB and residual; the best time, the largest memory."""
-    dgn.directions(*collaboration(6000, 30000), k=K)  # loads what is compiled
+    dgn.directions(*collaboration(6000, 30000), k=K)  # loads compiled kernels
     costs = [measured(lambda: dgn.directions(edges, n, k=K)) for _ in range(repeats)]
-    best = min(costs, key=lambda one: one.seconds)
-    inside = (best.result.component == best.result.component.bincount().argmax()).numpy()
+    best = min(costs, key=lambda cost: cost.seconds)
+    in_largest = (best.result.component == best.result.component.bincount().argmax()).numpy()
     laplacian = normalized(largest_component(edges, n), None)
-    found = residual(laplacian, best.result.potential.numpy()[inside])
-    return best.seconds, best.processor, max(one.megabytes for one in costs), found
+    error = residual(laplacian, best.result.potential.numpy()[in_largest])
+    return best.seconds, best.processor, max(cost.megabytes for cost in costs), error
 
 
 def compare(name: str, edges: torch.Tensor, n: int) -> None:
     matrix = largest_component(edges, n)
     print(f"\n{name}: {n} nodes, {edges.size(1)} edges; largest component {matrix.shape[0]}, {matrix.nnz // 2}")
     print("| method | seconds | CPU seconds | peak MB | residual |\n|---|---:|---:|---:|---:|", flush=True)
-    seconds, processor, memory, found = apart(mine, edges, n, 3)
-    row = f"{seconds:.1f} | {processor:.1f} | {memory:.0f} | {found:.0e} |"
+    seconds, processor, memory, error = apart(ours, edges, n, 3)
+    row = f"{seconds:.1f} | {processor:.1f} | {memory:.0f} | {error:.0e} |"
     print(f"| dgn.directions, all components, best of 3 | {row}", flush=True)
     peer = apart(theirs, matrix)
     if peer is None:
@@ -103,7 +103,7 @@ def compare(name: str, edges: torch.Tensor, n: int) -> None:
 
 
 def changed(edges: torch.Tensor, n: int, share: float) -> torch.Tensor:
-    """The edges with a share of them removed at random, and as many added that close triangles, as they do in life."""
+    """The edges with a share of them removed at random, and as many added that close triangles, as in real networks."""
     draw = torch.Generator().manual_seed(1)
     count = max(1, int(share * edges.size(1)))
     order = torch.randperm(edges.size(1), generator=draw)
@@ -111,9 +111,9 @@ def changed(edges: torch.Tensor, n: int, share: float) -> torch.Tensor:
     both = both[:, both[0].argsort(stable=True)]
     degree = both[0].bincount(minlength=n)
     first = degree.cumsum(0) - degree
-    one, middle = edges[:, order[:count]]
-    other = both[1, first[middle] + (torch.rand(count, generator=draw) * degree[middle]).long()]
-    return torch.cat([edges[:, order[count:]], torch.stack([one, other])[:, one != other]], dim=1)
+    source, middle = edges[:, order[:count]]
+    target = both[1, first[middle] + (torch.rand(count, generator=draw) * degree[middle]).long()]
+    return torch.cat([edges[:, order[count:]], torch.stack([source, target])[:, source != target]], dim=1)
 
 
 def updates(edges: torch.Tensor, n: int) -> None:
@@ -136,20 +136,20 @@ def updates(edges: torch.Tensor, n: int) -> None:
 
 
 def counted(function: Callable[[], Any]) -> tuple[Cost, int]:
-    """What a call costs, and the number of iterations in it."""
+    """The cost of a call, and its number of iterations."""
     steps = 0
-    original = ours._improve
+    original = dgn_lobpcg._improve
 
     def improve(*arguments: Any) -> Any:
         nonlocal steps
         steps += 1
         return original(*arguments)
 
-    ours._improve = improve  # type: ignore[assignment]
+    dgn_lobpcg._improve = improve  # type: ignore[assignment]
     try:
         return measured(function), steps
     finally:
-        ours._improve = original
+        dgn_lobpcg._improve = original
 
 
 def against_exact() -> None:
@@ -160,7 +160,8 @@ def against_exact() -> None:
         matrix = largest_component(edges, n)
         task = matrix, normalized(matrix, None), np.full(matrix.shape[0], matrix.shape[0] ** -0.5), K + 1
         costs = [
-            measured(lambda solve=solve, task=task: solve(*task)) for solve in (ours.solve_lobpcg, solve_shift_invert)
+            measured(lambda solve=solve, task=task: solve(*task))
+            for solve in (dgn_lobpcg.solve_lobpcg, solve_shift_invert)
         ]
         print(f"| {name} | {costs[0].processor:.1f} | {costs[1].processor:.1f} |", flush=True)
 
@@ -189,9 +190,9 @@ def growth() -> None:
     rows = []
     for n in (10_000, 30_000, 100_000, 300_000, 1_000_000):
         edges, _ = collaboration(n, 5 * n)
-        seconds, processor, memory, found = apart(mine, edges, n, 1)
+        seconds, processor, memory, error = apart(ours, edges, n, 1)
         rows.append((n, seconds, processor, memory))
-        row = f"{seconds:.1f} | {processor:.1f} | {memory:.0f} | {found:.0e} |"
+        row = f"{seconds:.1f} | {processor:.1f} | {memory:.0f} | {error:.0e} |"
         print(f"| {n} | {edges.size(1)} | {row}", flush=True)
     plot(np.array(rows))
 

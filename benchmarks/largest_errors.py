@@ -10,7 +10,10 @@ import argparse
 from pathlib import Path
 
 from dgn.encodings import ring_counts
-from dgn.training.inference import load_trained, predict_split
+from dgn.training.experiment import load_experiment
+from dgn.training.load import load_graphs
+from dgn.training.model import load_trained, predict_split
+from dgn.training.run_folder import EXPERIMENT
 from dgn.training.shared_data import SPLITS
 
 SIZES = (3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
@@ -23,11 +26,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=5)
     parser.add_argument("--data")
     arguments = parser.parse_args()
-    trained = load_trained(arguments.folder, arguments.data)
-    if trained.benchmark.objective != "regression" or trained.benchmark.num_targets != 1:
-        parser.error(f"expected a network for regression of one target, got {trained.benchmark.objective}")
-    prediction, target = (values.flatten() for values in predict_split(trained, arguments.split))
-    errors, graphs = (prediction - target).abs(), trained.benchmark.graphs
+    trained, changes = load_trained(arguments.folder), [f"data.path={arguments.data}"] if arguments.data else []
+    if trained.signature.objective != "regression" or trained.signature.inputs.targets != 1:
+        parser.error(f"expected a network for regression of one target, got {trained.signature.objective}")
+    benchmark = load_graphs(load_experiment(arguments.folder.parent / EXPERIMENT, changes))
+    prediction, target = (values.flatten() for values in predict_split(trained, benchmark, arguments.split))
+    errors, graphs = (prediction - target).abs(), benchmark.graphs
     index = (graphs.graphs["split"] == SPLITS.index(arguments.split)).nonzero()[:, 0]
     print(f"{arguments.split}: mean absolute error {errors.mean():.4f} over {len(errors)} graphs")
     print(f"{'without':<8} {'error of all others':<20} graph  target    pred  rings of size")

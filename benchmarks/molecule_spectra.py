@@ -3,7 +3,7 @@
     python benchmarks/molecule_spectra.py zinc12k.npz molhiv.npz
 
 A packed file holds the arrays ``node_ptr [G + 1]``, ``edge_ptr [G + 1]`` and ``edge_index [2, E]``: molecule g owns the
-nodes ``node_ptr[g]:node_ptr[g + 1]`` and the edges ``edge_ptr[g]:edge_ptr[g + 1]``, whose node numbers are local.
+nodes ``node_ptr[g]:node_ptr[g + 1]`` and the edges ``edge_ptr[g]:edge_ptr[g + 1]``, whose node indices are local.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SAME_SPACE = 1e-6  # projector error below which direction 1 counts as phi_1
 
 @dataclass(frozen=True)
 class Molecules:
-    """All molecules of a file side by side: ``edges`` [2, E] in global numbers, ``owner`` [N] the molecule."""
+    """All molecules of a file side by side: ``edges`` [2, E] with global indices, ``owner`` [N] the molecule."""
 
     name: str
     edges: NDArray[np.int64]
@@ -46,9 +46,9 @@ class Errors:
 
 
 def load(path: Path) -> Molecules:
-    """Read a packed file, or say what is missing."""
+    """Read a packed file; the error names missing arrays."""
     if not path.is_file():
-        raise SystemExit(f"{path}: expected a packed .npz file, found none; check the path")
+        raise SystemExit(f"{path}: expected a packed .npz file, got none; check the path")
     with np.load(path) as packed:
         missing = [name for name in ARRAYS if name not in packed]
         if missing:
@@ -85,15 +85,15 @@ def projector_errors(
     for columns in np.split(np.arange(len(values)), np.flatnonzero(new) + 1):
         if columns[0] >= ours.shape[1]:
             return
-        space, mine = vectors[:, columns], ours[:, columns[columns < ours.shape[1]]]
-        off_length = np.abs(mine.T @ mine - np.eye(mine.shape[1])).max()
-        yield max(float(np.linalg.norm(mine - space @ (space.T @ mine), 2)), float(off_length))
+        space, basis = vectors[:, columns], ours[:, columns[columns < ours.shape[1]]]
+        off_length = np.abs(basis.T @ basis - np.eye(basis.shape[1])).max()
+        yield max(float(np.linalg.norm(basis - space @ (space.T @ basis), 2)), float(off_length))
 
 
-def compare(molecules: Molecules, found: dgn.Directions) -> Errors:
+def compare(molecules: Molecules, directions: dgn.Directions) -> Errors:
     """Compare every component with ``numpy.linalg.eigh``."""
-    potential, eigenvalues = found.potential.numpy(), found.eigenvalues.numpy()
-    label = found.component.numpy()
+    potential, eigenvalues = directions.potential.numpy(), directions.eigenvalues.numpy()
+    label = directions.component.numpy()
     worst_value = worst_space = 0.0
     wrong = 0
     for nodes, laplacian in reference_components(molecules):
@@ -109,21 +109,21 @@ def compare(molecules: Molecules, found: dgn.Directions) -> Errors:
     return Errors(worst_value, worst_space, wrong)
 
 
-def summary(molecules: Molecules, found: dgn.Directions, seconds: float, errors: Errors) -> dict[str, str]:
+def summary(molecules: Molecules, directions: dgn.Directions, seconds: float, errors: Errors) -> dict[str, str]:
     """The rows of the table for one file."""
-    first_node = np.unique(found.component.numpy(), return_index=True)[1]
+    first_node = np.unique(directions.component.numpy(), return_index=True)[1]
     owner = molecules.owner[first_node]  # of each component
-    having = _counter(owner, molecules.count)
-    repeated, gap = found.repeated(), found.gap
-    bonded = ~torch.isnan(found.eigenvalues[:, 0])
-    undecided = having(bonded & ~found.sign_is_canonical[:, 0])
+    count_molecules = _counter(owner, molecules.count)
+    repeated, gap = directions.repeated(), directions.gap
+    bonded = ~torch.isnan(directions.eigenvalues[:, 0])
+    undecided = count_molecules(bonded & ~directions.sign_is_canonical[:, 0])
     return {
         "molecules": f"{molecules.count:,}",
         "components": f"{len(owner):,}",
         "disconnected molecules": f"{int((np.bincount(owner, minlength=molecules.count) > 1).sum()):,}",
-        "repeated lambda_1": f"{having(repeated[:, 0]):,}",
+        "repeated lambda_1": f"{count_molecules(repeated[:, 0]):,}",
         "components with a repeated lambda_1": f"{int(repeated[:, 0].sum()):,}",
-        f"any repeat among the first {NUM_DIRECTIONS}": f"{having(repeated.any(dim=1)):,}",
+        f"any repeat among the first {NUM_DIRECTIONS}": f"{count_molecules(repeated.any(dim=1)):,}",
         "undecided sign of phi_1": f"{100 * undecided / max(molecules.count, 1):.1f} %",
         "largest gap counted as repeated": _extreme(gap[gap <= REPEATED], torch.max),
         "smallest gap not counted as repeated": _extreme(gap[gap > REPEATED], torch.min),
@@ -146,9 +146,9 @@ def measure(path: Path) -> tuple[str, dict[str, str]]:
     molecules = load(path)
     edge_index = torch.from_numpy(molecules.edges)
     start = time.perf_counter()
-    found = dgn.directions(edge_index, len(molecules.owner), k=NUM_DIRECTIONS)
+    directions = dgn.directions(edge_index, len(molecules.owner), k=NUM_DIRECTIONS)
     seconds = time.perf_counter() - start
-    return molecules.name, summary(molecules, found, seconds, compare(molecules, found))
+    return molecules.name, summary(molecules, directions, seconds, compare(molecules, directions))
 
 
 def _counter(owner: NDArray[np.int64], count: int) -> Callable[[torch.Tensor], int]:

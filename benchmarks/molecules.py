@@ -5,17 +5,17 @@
         [--device auto]
     python benchmarks/molecules.py --summary FOLDER
 
-Every model trains on the same molecules and stops by the same (the forest trains on them too, having no other use for
-them; equal-forest does not, so that it learns from what the networks learn from), and is scored on the same held-out
-ones: mean ROC-AUC and average precision over labels, or mean absolute error.
-Runs differ in the seed of the model alone; the split is the usual deterministic one, the largest scaffolds first, or
-the column named. Defaults everywhere: chemprop is one network of 50 epochs, dgn an ensemble of ``--members``.
+All models have the same training, validation and test molecules. The forest trains on the validation molecules too,
+having no other use for them; equal-forest does not. Scores are mean ROC-AUC and average precision over labels, or mean
+absolute error. Runs differ in the seed of the model alone; the split is the usual deterministic one, the largest
+scaffolds first, or a column of the table. Defaults everywhere: chemprop is one network of 50 epochs, dgn an ensemble of
+``--members``.
 
 FOLDER holds the prepared table, a JSON and the predictions of each run; a run whose JSON is there is not run again, and
 a folder with a prepared table can be taken to another machine.
-``--parallel`` runs are under way at once, those of one model first. The summary tells the networks one by one and
-together: the mean of chemprop's five runs is its ensemble. "seconds" is the time of a run by the clock, "processor"
-what all cores spent on it; both with reading SMILES.
+``--parallel`` runs at once, those of one model first. The summary has the scores of single networks and of ensembles:
+the mean of chemprop's five runs is its ensemble. "seconds" is the wall time of a run, "processor" its CPU time on all
+cores; both include reading SMILES.
 """
 
 import argparse
@@ -44,147 +44,150 @@ from dgn.molecules.table import open_table
 from dgn.training.run_folder import write_text
 
 PREPARED, ABOUT = "table.csv", "about.json"
-DRAWS = 200  # of molecules, to tell how sure a difference is
+DRAWS = 200  # bootstrap samples of the molecules
 
 
-def prepare(asked: argparse.Namespace) -> None:
+def prepare(arguments: argparse.Namespace) -> None:
     """Write the table that all models read: SMILES, targets as numbers, and the split."""
-    if (asked.out / ABOUT).exists():
+    if (arguments.out / ABOUT).exists():
         return
-    asked.out.mkdir(parents=True, exist_ok=True)
-    column = None if asked.split in ("scaffold", "random") else asked.split
-    opened = open_table(asked.table)
-    data = read_table(opened, targets=asked.target, split=column)
-    chosen = sound(data, asked.rows)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    column = None if arguments.split in ("scaffold", "random") else arguments.split
+    opened = open_table(arguments.table)
+    data = read_table(opened, targets=arguments.target, split=column)
+    chosen = valid_rows(data, arguments.rows)
     molecules = take(data.molecules, torch.tensor(chosen))
-    split = split_molecules(molecules, data.task, None if column else asked.split)
-    write_prepared(molecules.smiles, molecules.values, split, asked.out / PREPARED)
+    split = split_molecules(molecules, data.task, None if column else arguments.split)
+    write_prepared(molecules.smiles, molecules.values, split, arguments.out / PREPARED)
     counts = dict(zip(SPLITS, torch.bincount(split.assignment.long()).tolist(), strict=True))
-    about = {"table": asked.table.name, "task": data.task, "targets": [each.name for each in data.targets]}
-    about |= {"split": asked.split, "molecules": counts}
-    write_text(asked.out / ABOUT, json.dumps(about, indent=1))
+    about = {"table": arguments.table.name, "task": data.task, "targets": [target.name for target in data.targets]}
+    about |= {"split": arguments.split, "molecules": counts}
+    write_text(arguments.out / ABOUT, json.dumps(about, indent=1))
     print(json.dumps(about))
 
 
-def sound(data: TableData, rows: int | None) -> list[int]:
+def valid_rows(data: TableData, rows: int | None) -> list[int]:
     """Molecules whose valences RDKit accepts, for chemprop stops at the first other; evenly spread ``rows`` of them."""
     from rdkit import Chem, rdBase
 
     with rdBase.BlockLogs():
-        found = [number for number, one in enumerate(data.molecules.smiles) if Chem.MolFromSmiles(one) is not None]
-    print(f"{len(data.molecules.smiles) - len(found)} molecules left out, whose valences RDKit refuses")
-    return found if rows is None else found[:: max(1, len(found) // rows)]
+        valid = [row for row, smiles in enumerate(data.molecules.smiles) if Chem.MolFromSmiles(smiles) is not None]
+    print(f"{len(data.molecules.smiles) - len(valid)} molecules left out, whose valences RDKit refuses")
+    return valid if rows is None else valid[:: max(1, len(valid) // rows)]
 
 
 def write_prepared(smiles: tuple[str, ...], values: torch.Tensor, split: Split, path: Path) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["smiles", *(f"t{number}" for number in range(values.size(1))), "split"])
-        for one, known, part in zip(smiles, values.tolist(), split.assignment.tolist(), strict=True):
-            writer.writerow([one, *("" if v != v else f"{v:g}" for v in known), SPLITS[part]])
+        writer.writerow(["smiles", *(f"t{column}" for column in range(values.size(1))), "split"])
+        for molecule, targets, index in zip(smiles, values.tolist(), split.assignment.tolist(), strict=True):
+            writer.writerow([molecule, *("" if v != v else f"{v:g}" for v in targets), SPLITS[index]])
 
 
-def run_one(asked: argparse.Namespace, name: str, seed: int) -> None:
+def run_one(arguments: argparse.Namespace, name: str, seed: int) -> None:
     """One model with one seed, into its JSON."""
-    began, used = time.perf_counter(), processor()
-    task = json.loads((asked.out / ABOUT).read_text())["task"]
-    said = CONTENDERS[name](asked.out / PREPARED, task, seed, asked)
-    told: dict[str, Any] = {"model": name, "seed": seed, "seconds": time.perf_counter() - began}
-    told["processor"] = processor() - used
-    told["options"] = {key: getattr(asked, key) for key in ("epochs", "members", "threads", "device")}
-    told["scores"] = {part: scores(asked.out, part, found.mean(axis=0)) for part, found in said.items()}
-    np.savez_compressed(asked.out / f"{name}-{seed}.npz", **said)
-    write_text(asked.out / f"{name}-{seed}.json", json.dumps(told, indent=1))
+    start, cpu_start = time.perf_counter(), processor()
+    task = json.loads((arguments.out / ABOUT).read_text())["task"]
+    predictions = CONTENDERS[name](arguments.out / PREPARED, task, seed, arguments)
+    report: dict[str, Any] = {"model": name, "seed": seed, "seconds": time.perf_counter() - start}
+    report["processor"] = processor() - cpu_start
+    report["options"] = {key: getattr(arguments, key) for key in ("epochs", "members", "threads", "device")}
+    report["scores"] = {
+        split: scores(arguments.out, split, members.mean(axis=0)) for split, members in predictions.items()
+    }
+    np.savez_compressed(arguments.out / f"{name}-{seed}.npz", **predictions)
+    write_text(arguments.out / f"{name}-{seed}.json", json.dumps(report, indent=1))
 
 
-def scores(folder: Path, part: str, prediction: Array, rows: Array | None = None) -> dict[str, float]:
-    """Means over targets of all scores, on the molecules of a part, or on some ``rows`` of them."""
+def scores(folder: Path, split: str, prediction: Array, rows: Array | None = None) -> dict[str, float]:
+    """Means over targets of all scores, on the molecules of a split, or on some ``rows`` of them."""
     about = json.loads((folder / ABOUT).read_text())
     targets = [Target(name) for name in about["targets"]]
     chosen = np.arange(len(prediction)) if rows is None else rows
-    truth, said = (
-        torch.from_numpy(truths(folder, part)[chosen]),
-        torch.from_numpy(prediction[chosen].astype(np.float64)),
-    )
+    truth = torch.from_numpy(truths(folder, split)[chosen])
+    predicted = torch.from_numpy(prediction[chosen].astype(np.float64))
     if about["task"] != "regression":
-        return mean_scores(score_classification(targets, truth, said))
-    return mean_scores(score_regression(targets, truth, said, torch.zeros_like(said), torch.zeros(len(targets))))
+        return mean_scores(score_classification(targets, truth, predicted))
+    return mean_scores(
+        score_regression(targets, truth, predicted, torch.zeros_like(predicted), torch.zeros(len(targets)))
+    )
 
 
 @lru_cache
-def truths(folder: Path, part: str) -> Array:
-    """The values of the molecules of a part, [R, T]."""
-    _, values, parts = read_rows(folder / PREPARED)
-    return values[parts == part]
+def truths(folder: Path, split: str) -> Array:
+    """The targets of the molecules of a split, [R, T]."""
+    _, values, splits = read_rows(folder / PREPARED)
+    return values[splits == split]
 
 
-def doubt(folder: Path, part: str, metric: str, one: Array, other: Array) -> float:
-    """The standard deviation of the difference of two scores over other draws of the molecules (bootstrap)."""
-    random, found = np.random.default_rng(0), []
+def bootstrap_error(folder: Path, split: str, metric: str, one: Array, other: Array) -> float:
+    """The standard error of the difference of two scores, by bootstrap over the molecules."""
+    random, differences = np.random.default_rng(0), []
     for _ in range(DRAWS):
         rows = random.integers(0, len(one), len(one))
-        found.append(scores(folder, part, one, rows)[metric] - scores(folder, part, other, rows)[metric])
-    return statistics.stdev(found)
+        differences.append(scores(folder, split, one, rows)[metric] - scores(folder, split, other, rows)[metric])
+    return statistics.stdev(differences)
 
 
 def processor() -> float:
-    """Seconds that this process and those it started have spent on all cores."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """CPU seconds of this process and its children, on all cores."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def run_all(asked: argparse.Namespace, words: list[str]) -> None:
-    """All runs that are not done, each in a process of its own, ``--parallel`` at a time."""
-    jobs = [(name, seed) for name in asked.models.split(",") for seed in map(int, asked.seeds.split(","))]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(asked.threads)}
+def run_all(arguments: argparse.Namespace, options: list[str]) -> None:
+    """All unfinished runs, each in a process of its own, ``--parallel`` at a time."""
+    jobs = [(name, seed) for name in arguments.models.split(",") for seed in map(int, arguments.seeds.split(","))]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
 
     def start(job: tuple[str, int]) -> None:
-        if (asked.out / f"{job[0]}-{job[1]}.json").exists():
+        if (arguments.out / f"{job[0]}-{job[1]}.json").exists():
             return
-        line = [sys.executable, __file__, *words, "--only", f"{job[0]}:{job[1]}"]
-        done = subprocess.run(line, check=False, env=environment, stderr=subprocess.PIPE, text=True)
-        print(f"{job[0]} {job[1]}: {'done' if not done.returncode else done.stderr[-1500:]}", flush=True)
+        command = [sys.executable, __file__, *options, "--only", f"{job[0]}:{job[1]}"]
+        process = subprocess.run(command, check=False, env=environment, stderr=subprocess.PIPE, text=True)
+        print(f"{job[0]} {job[1]}: {'done' if not process.returncode else process.stderr[-1500:]}", flush=True)
 
-    with ThreadPoolExecutor(asked.parallel) as pool:
+    with ThreadPoolExecutor(arguments.parallel) as pool:
         list(pool.map(start, jobs))
 
 
-def summarize(folder: Path, metric: str | None = None, part: str = "test") -> None:
-    """Networks one by one and together: mean and standard deviation over runs, and times."""
+def summarize(folder: Path, metric: str | None = None, split: str = "test") -> None:
+    """Scores of single networks and of ensembles: mean and standard deviation over runs, and times."""
     about = json.loads((folder / ABOUT).read_text())
     metric = metric or ("mae" if about["task"] == "regression" else "roc-auc")
-    print(f"{about['table']}, {about['split']} split {about['molecules']}; {part} {metric}")
-    print("model        runs  one network       all of a run      all of all runs   seconds  processor")
+    print(f"{about['table']}, {about['split']} split {about['molecules']}; {split} {metric}")
+    print("model        runs  one network       one run           all runs          seconds  processor")
     for name in CONTENDERS:
         runs = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name}-*.json"))]
         files = [np.load(folder / f"{name}-{run['seed']}.npz") for run in runs]
-        said = [file[part] for file in files if part in file]
-        if not said:
+        predictions = [file[split] for file in files if split in file]
+        if not predictions:
             continue
-        single = [scores(folder, part, one)[metric] for found in said for one in found]
-        whole = [scores(folder, part, found.mean(axis=0))[metric] for found in said]
-        together = scores(folder, part, np.concatenate(said).mean(axis=0))[metric]
-        seconds, spent = (statistics.median(run[key] for run in runs) for key in ("seconds", "processor"))
+        single = [scores(folder, split, member)[metric] for members in predictions for member in members]
+        ensemble = [scores(folder, split, members.mean(axis=0))[metric] for members in predictions]
+        together = scores(folder, split, np.concatenate(predictions).mean(axis=0))[metric]
+        seconds, cpu_seconds = (statistics.median(run[key] for run in runs) for key in ("seconds", "processor"))
         print(
-            f"{name:<12} {len(runs):4d}  {spread(single):<17} {spread(whole):<17} {together:<17.4f}"
-            f"{seconds:8.0f} {spent:10.0f}"
+            f"{name:<12} {len(runs):4d}  {spread(single):<17} {spread(ensemble):<17} {together:<17.4f}"
+            f"{seconds:8.0f} {cpu_seconds:10.0f}"
         )
     for name in sorted(CONTENDERS.keys() - {"dgn"}):
-        beside(folder, name, part, metric)
+        compare_with(folder, name, split, metric)
 
 
-def beside(folder: Path, name: str, part: str, metric: str) -> None:
-    """dgn with another model of the same seed: the mean of both, and by how much they differ on these molecules."""
+def compare_with(folder: Path, name: str, split: str, metric: str) -> None:
+    """dgn and another model of the same seed: the score of their mean prediction, the difference of their scores."""
     ours = {path.name.removeprefix("dgn-"): path for path in sorted(folder.glob("dgn-*.npz"))}
-    found = [(path, folder / f"{name}-{seed}") for seed, path in ours.items() if (folder / f"{name}-{seed}").exists()]
-    pairs = [(np.load(a)[part].mean(axis=0), np.load(b)[part].mean(axis=0)) for a, b in found if part in np.load(b)]
+    files = [(path, folder / f"{name}-{seed}") for seed, path in ours.items() if (folder / f"{name}-{seed}").exists()]
+    loaded = [(np.load(a), np.load(b)) for a, b in files]
+    pairs = [(a[split].mean(axis=0), b[split].mean(axis=0)) for a, b in loaded if split in b]
     if not pairs:
         return
-    means = [scores(folder, part, (a + b) / 2)[metric] for a, b in pairs]
-    apart = [scores(folder, part, a)[metric] - scores(folder, part, b)[metric] for a, b in pairs]
+    means = [scores(folder, split, (a + b) / 2)[metric] for a, b in pairs]
+    differences = [scores(folder, split, a)[metric] - scores(folder, split, b)[metric] for a, b in pairs]
     print(
-        f"dgn and {name}: mean of both {spread(means)}; dgn less {name} {statistics.fmean(apart):.4f}, "
-        f"± {doubt(folder, part, metric, *pairs[0]):.4f} over draws of the molecules"
+        f"dgn and {name}: mean of both {spread(means)}; dgn less {name} {statistics.fmean(differences):.4f}, "
+        f"± {bootstrap_error(folder, split, metric, *pairs[0]):.4f} (bootstrap over the molecules)"
     )
 
 
@@ -213,22 +216,22 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--prepare", action="store_true", help="write the prepared table, and run nothing")
     parser.add_argument("--only", help="MODEL:SEED, one run in this process")
-    parser.add_argument("--summary", type=Path, help="tell what a folder holds, and run nothing")
-    parser.add_argument("--part", default="test")
+    parser.add_argument("--summary", type=Path, help="summarize the runs of a folder, and run nothing")
+    parser.add_argument("--score-split", default="test")
     parser.add_argument("--metric")
-    asked = parser.parse_args()
-    if asked.summary:
-        summarize(asked.summary, asked.metric, asked.part)
-    elif asked.table is None:
+    arguments = parser.parse_args()
+    if arguments.summary:
+        summarize(arguments.summary, arguments.metric, arguments.score_split)
+    elif arguments.table is None:
         parser.error("expected a TABLE, or --summary FOLDER")
-    elif asked.only:
-        name, _, seed = asked.only.partition(":")
-        run_one(asked, name, int(seed))
+    elif arguments.only:
+        name, _, seed = arguments.only.partition(":")
+        run_one(arguments, name, int(seed))
     else:
-        prepare(asked)
-        if not asked.prepare:
-            run_all(asked, sys.argv[1:])
-            summarize(asked.out, asked.metric, asked.part)
+        prepare(arguments)
+        if not arguments.prepare:
+            run_all(arguments, sys.argv[1:])
+            summarize(arguments.out, arguments.metric, arguments.score_split)
 
 
 if __name__ == "__main__":

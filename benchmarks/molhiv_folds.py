@@ -23,14 +23,14 @@ from dgn.data.splits import group, scaffold
 TRAIN, VALIDATION, TEST = 0, 1, 2
 
 
-def draw_parts(smiles: list[str], part: NDArray[np.uint8], folds: int) -> list[NDArray[np.uint8]]:
+def draw_splits(smiles: list[str], split: NDArray[np.uint8], folds: int) -> list[NDArray[np.uint8]]:
     """For each fold the split of every molecule, 0 (training), 1 (validation) or 2 (test)."""
     groups = group(map(scaffold, smiles)).values()
-    alone = [rows[0] for rows in groups if len(rows) == 1 and part[rows[0]] != TEST]
+    alone = [rows[0] for rows in groups if len(rows) == 1 and split[rows[0]] != TEST]
     shuffled = np.random.default_rng(0).permutation(alone)
     drawn = []
     for fold in range(folds):
-        drawn.append(np.where(part == TEST, TEST, TRAIN).astype(np.uint8))
+        drawn.append(np.where(split == TEST, TEST, TRAIN).astype(np.uint8))
         drawn[-1][shuffled[fold::folds]] = VALIDATION
     return drawn
 
@@ -44,14 +44,14 @@ def main() -> None:
     with gzip.open(arguments.folder / "molhiv_smiles.csv.gz", "rt") as file:
         smiles = [row["smiles"] for row in csv.DictReader(file)]
     graphs = load_benchmark("molhiv", arguments.folder).graphs
-    for fold, part in enumerate(draw_parts(smiles, graphs.graphs["split"].numpy(), arguments.folds)):
+    for fold, split in enumerate(draw_splits(smiles, graphs.graphs["split"].numpy(), arguments.folds)):
         (arguments.out / str(fold)).mkdir(parents=True, exist_ok=True)
-        changed = graphs.with_values(graphs={"split": torch.from_numpy(part)})
+        changed = graphs.with_values(graphs={"split": torch.from_numpy(split)})
         replace(changed, info={"note": f"not the official split: fold {fold}"}).save(
             arguments.out / str(fold) / "molhiv.safetensors"
         )
-        active = int(graphs.graphs["y"][part == VALIDATION].sum())
-        print(f"fold {fold}: {(part == VALIDATION).sum():,} validate, {active} of them active")
+        active = int(graphs.graphs["y"][split == VALIDATION].sum())
+        print(f"fold {fold}: {(split == VALIDATION).sum():,} validate, {active} of them active")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from dgn.training.shared_data import prepare
 TRAINING, SEED = 350_343, 41
 MEAN, SPREAD = 26.0, 6.0  # nodes of a molecule
 RING = 5  # steps along the chain that a ring closes
-KNOWN, ACTIVE = 0.4, 0.02  # shares of labels
-Numbers = NDArray[np.int64]
+PRESENT, ACTIVE = 0.4, 0.02  # shares of labels
+Integers = NDArray[np.int64]
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
 def measure(arguments: argparse.Namespace, device: torch.device) -> None:
     """Make the graphs, train on them, and print."""
     experiment = load_experiment(arguments.experiment, arguments.set)
-    began = time.perf_counter()
+    start = time.perf_counter()
     nodes, bonds, split = read_sizes(arguments.sizes, arguments.graphs)
     graphs = make_molecules(nodes, bonds, split)
     made = time.perf_counter()
@@ -67,7 +67,7 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> None:
     ready = time.perf_counter()
     size = f"{graphs.num_nodes:,} nodes and {graphs.num_edges:,} edges in {len(graphs):,} graphs"
     print(
-        f"{size}: made {made - began:.1f} s, directions {solved - made:.1f} s, ready {ready - solved:.1f} s", flush=True
+        f"{size}: made {made - start:.1f} s, directions {solved - made:.1f} s, ready {ready - solved:.1f} s", flush=True
     )
     steps, milliseconds = time_epochs([replica], shared, arguments.epochs)
     trained, seconds = len(shared.training), milliseconds / 1e3
@@ -81,7 +81,7 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> None:
         print(f"most memory: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
 
-def read_sizes(file: Path | None, training: int) -> tuple[Numbers, Numbers, Numbers]:
+def read_sizes(file: Path | None, training: int) -> tuple[Integers, Integers, Integers]:
     """Nodes, bonds and split of the first training graphs and the same fraction of the others."""
     if file is None:
         random = np.random.default_rng(SEED)
@@ -91,25 +91,25 @@ def read_sizes(file: Path | None, training: int) -> tuple[Numbers, Numbers, Numb
     with np.load(file) as arrays:
         nodes, bonds, split = (arrays[name].astype(np.int64) for name in ("num_nodes", "num_bonds", "split"))
     counts = (training, max(1, training // 8), max(1, training // 8))
-    chosen = np.concatenate([np.flatnonzero(split == part)[:count] for part, count in enumerate(counts)])
+    chosen = np.concatenate([np.flatnonzero(split == code)[:count] for code, count in enumerate(counts)])
     return nodes[chosen], bonds[chosen], split[chosen]
 
 
-def make_molecules(nodes: Numbers, bonds: Numbers, split: Numbers) -> PackedGraphs:
-    """Chains with branches, and as many rings as there are bonds beyond; fewer bonds leave pieces."""
+def make_molecules(nodes: Integers, bonds: Integers, split: Integers) -> PackedGraphs:
+    """Chains with branches, and as many rings as there are bonds beyond; fewer bonds leave several components."""
     random = np.random.default_rng(SEED)
     pointer = np.concatenate([[0], nodes.cumsum()])
-    place = np.arange(pointer[-1]) - np.repeat(pointer[:-1], nodes)
-    inner = place[place > 0]
+    position = np.arange(pointer[-1]) - np.repeat(pointer[:-1], nodes)
+    inner = position[position > 0]
     parent = np.maximum(inner - 1 - random.choice(3, size=len(inner), p=(0.75, 0.2, 0.05)), 0)
-    kept = inner <= np.repeat(bonds, np.maximum(nodes - 1, 0))  # a molecule of several pieces has fewer
-    owner = np.repeat(np.arange(len(nodes)), np.maximum(nodes - 1, 0))[kept]
+    bonded = inner <= np.repeat(bonds, np.maximum(nodes - 1, 0))  # a molecule of several components has fewer
+    owner = np.repeat(np.arange(len(nodes)), np.maximum(nodes - 1, 0))[bonded]
     rings = np.maximum(bonds - (nodes - 1), 0)
     of_ring = np.repeat(np.arange(len(nodes)), rings)
-    number = np.arange(len(of_ring)) - np.repeat(rings.cumsum() - rings, rings)
-    start = number * np.maximum(nodes - RING, 1)[of_ring] // rings[of_ring]
+    ring = np.arange(len(of_ring)) - np.repeat(rings.cumsum() - rings, rings)
+    start = ring * np.maximum(nodes - RING, 1)[of_ring] // rings[of_ring]
     end = np.minimum(start + RING, nodes[of_ring] - 1)
-    ends = np.stack([np.concatenate([parent[kept], start]), np.concatenate([inner[kept], end])])
+    ends = np.stack([np.concatenate([parent[bonded], start]), np.concatenate([inner[bonded], end])])
     order = np.argsort(np.concatenate([owner, of_ring]), kind="stable")
     both = np.stack([ends[:, order], ends[::-1, order]], axis=2).reshape(2, -1)
     draw = torch.Generator().manual_seed(SEED)
@@ -117,7 +117,7 @@ def make_molecules(nodes: Numbers, bonds: Numbers, split: Numbers) -> PackedGrap
         torch.from_numpy(pointer),
         torch.from_numpy(np.concatenate([[0], 2 * bonds.cumsum()])),
         torch.from_numpy(both.astype(np.int16)),
-        nodes={"x": _categories(ATOMS, len(place), draw)},
+        nodes={"x": _categories(ATOMS, len(position), draw)},
         edges={"edge_attr": _categories(BONDS, both.shape[1] // 2, draw).repeat_interleave(2, dim=0)},
         graphs={"y": _labels(len(nodes), draw), "split": torch.from_numpy(split.astype(np.uint8))},
     )
@@ -129,7 +129,7 @@ def _categories(sizes: tuple[int, ...], rows: int, draw: torch.Generator) -> tor
 
 def _labels(rows: int, draw: torch.Generator) -> torch.Tensor:
     value = torch.rand(rows, TASKS["molpcba"].num_targets, generator=draw)
-    return torch.where(value < KNOWN, (value < KNOWN * ACTIVE).to(torch.int8), -1)
+    return torch.where(value < PRESENT, (value < PRESENT * ACTIVE).to(torch.int8), -1)
 
 
 if __name__ == "__main__":

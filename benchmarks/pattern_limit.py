@@ -1,24 +1,24 @@
-"""How well PATTERN can be solved without knowing its patterns by heart: ``python benchmarks/pattern_limit.py``.
+"""The best accuracy on PATTERN without memorizing its patterns: ``python benchmarks/pattern_limit.py``.
 
-A graph is drawn by known rules: a node of the pattern is joined to any other with chance 1/2; any other one with chance
-1/2 to the pattern and to its own block, and .35 across blocks. If blocks cannot be told apart, a pair of nodes outside
-is joined with chance q, the mean over pairs, and the evidence that node i belongs to the pattern is
+A graph is sampled from known rules: a node of the pattern is joined to any other with probability 1/2; any other one
+with probability 1/2 to the pattern and to its own block, and .35 across blocks. If blocks are not distinguished, a pair
+of nodes outside is joined with probability q, the mean over pairs, and the evidence that node i belongs to the pattern
+is
 
     l_i = sum over j != i of (1 - p_j) log(P(A_ij | 1/2) / P(A_ij | q)),
 
-with p_j the probability that j does. Rows of the table, by how much is known:
+with p_j the probability that j does. Rows of the table, by what they use:
 
 - degree: only the share of the other nodes that i is joined to;
 - mean field: p_j = sigmoid(l_j + log odds of a node), iterated to a fixed point;
-- sampled: the probability that i belongs to the pattern, given the graph, over all divisions into a pattern and five
-  blocks, weighed by the rules of the recipe (Gibbs sampling). Nobody does better without knowing patterns by heart, up
-  to the noise of sampling, which "half the chains" shows;
-- told: p_j are the true labels of all the others, which no method has: a bound for those that see no blocks.
+- sampled: the posterior probability that i belongs to the pattern, given the graph, over all partitions into a pattern
+  and five blocks (Gibbs sampling). No method is better without memorizing patterns, up to the noise of sampling, which
+  "half the chains" shows;
+- true labels: p_j are the true labels of all the others, which no method has: a bound for methods that ignore blocks.
 
 Scores are balanced accuracies over all test nodes, the threshold chosen on the validation nodes. "other patterns" is
-the standard deviation of the score if 100 other patterns had been drawn, from drawing anew from these (with
-replacement): scores on two draws of the benchmark cannot be compared any closer. A second table shows that sampled
-chances are what they say.
+the standard deviation of the score over other draws of 100 patterns, by bootstrap: scores on two draws of the benchmark
+cannot be compared more precisely. A second table shows that sampled probabilities are calibrated.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -36,33 +36,32 @@ from dgn.training.metrics import balanced_accuracy
 Array = NDArray[np.float64]
 Truth = NDArray[np.bool_]
 ROUNDS, DAMPING = 30, 0.5
-CHAINS, FIRST, SWEEPS = 4, 200, 500  # of each graph; sweeps that are not counted, and those that are
-DRAWS = 200  # of 100 patterns
+CHAINS, BURN_IN, SWEEPS = 4, 200, 500  # of each graph; sweeps before and after burn-in
+DRAWS = 200  # bootstrap samples of 100 patterns
 
 
-def evidence(joined: Array, chance: float) -> Array:
-    """What each pair says for its first node being in the pattern, if the second is outside; nothing of itself."""
-    found = np.where(joined > 0, np.log(TO_PATTERN / chance), np.log((1 - TO_PATTERN) / (1 - chance)))
-    np.fill_diagonal(found, 0.0)
-    return found
+def evidence(adjacency: Array, q: float) -> Array:
+    """Log likelihood ratio of a pair for its first node in the pattern, if the second is outside; 0 on the diagonal."""
+    log_ratio = np.where(adjacency > 0, np.log(TO_PATTERN / q), np.log((1 - TO_PATTERN) / (1 - q)))
+    np.fill_diagonal(log_ratio, 0.0)
+    return log_ratio
 
 
-def mean_field(found: Array, share: float) -> Array:
-    odds = np.log(share / (1 - share))
-    chance = np.full(len(found), share)
+def mean_field(log_ratio: Array, share: float) -> Array:
+    prior = np.log(share / (1 - share))
+    probability = np.full(len(log_ratio), share)
     for _ in range(ROUNDS):
-        said = found @ (1 - chance) + odds
-        chance = DAMPING * chance + (1 - DAMPING) / (1 + np.exp(-said))
-    return said
+        log_odds = log_ratio @ (1 - probability) + prior
+        probability = DAMPING * probability + (1 - DAMPING) / (1 + np.exp(-log_odds))
+    return log_odds
 
 
 @jit
 def weigh(size: Array, near: Array, weight: Array) -> float:
-    """Weights of the parts that a node may join, from the sizes of the parts and its neighbours in them; their sum.
+    """Weights of the blocks that a node may join, from the block sizes and its neighbours in them; their sum.
 
-    Pairs across blocks speak for or against it, beside what they say if it is in the pattern, which is part 0. Sizes
-    are uniform and a division of given sizes is as likely as any other, so that a part of s nodes gets one more with
-    weight s + 1.
+    Block 0 is the pattern; the weights of the others are relative to it, by the pairs across blocks. Sizes are uniform
+    and all partitions of given sizes equally likely, so that a block of s nodes gets one more with weight s + 1.
     """
     yes, no = np.log(ACROSS / INSIDE), np.log((1 - ACROSS) / (1 - INSIDE))
     outside, edges = size[1:].sum(), near[1:].sum()
@@ -71,24 +70,24 @@ def weigh(size: Array, near: Array, weight: Array) -> float:
         across, joins = outside - size[block], edges - near[block]
         weight[block] = joins * yes + (across - joins) * no
     most, total = weight.max(), 0.0
-    for part in range(len(size)):
-        weight[part] = np.exp(weight[part] - most) * (size[part] + 1) if size[part] < LARGEST else 0.0
-        total += weight[part]
+    for block in range(len(size)):
+        weight[block] = np.exp(weight[block] - most) * (size[block] + 1) if size[block] < LARGEST else 0.0
+        total += weight[block]
     return total
 
 
 @jit
-def sample(joined: Array, part: NDArray[np.int64], random: np.random.Generator) -> Array:
-    """The chance of each node to be in the pattern, the mean over sweeps; ``part`` is where they begin."""
-    size, near = np.zeros(BLOCKS + 1), np.zeros((len(part), BLOCKS + 1))
-    for i in range(len(part)):
-        size[part[i]] += 1
-        near[:, part[i]] += joined[i]
-    chance, weight = np.zeros(len(part)), np.zeros(BLOCKS + 1)
-    for sweep in range(FIRST + SWEEPS):
-        for i in range(len(part)):
-            old = new = part[i]
-            if size[old] == SMALLEST:  # it has to stay
+def sample(adjacency: Array, block: NDArray[np.int64], random: np.random.Generator) -> Array:
+    """The probability of each node to be in the pattern, the mean over sweeps; ``block`` is the initial state."""
+    size, near = np.zeros(BLOCKS + 1), np.zeros((len(block), BLOCKS + 1))
+    for i in range(len(block)):
+        size[block[i]] += 1
+        near[:, block[i]] += adjacency[i]
+    probability, weight = np.zeros(len(block)), np.zeros(BLOCKS + 1)
+    for sweep in range(BURN_IN + SWEEPS):
+        for i in range(len(block)):
+            old = new = block[i]
+            if size[old] == SMALLEST:  # the node cannot leave
                 weight[0], total = (1.0 if old == 0 else 0.0), 1.0
             else:
                 size[old] -= 1
@@ -98,63 +97,61 @@ def sample(joined: Array, part: NDArray[np.int64], random: np.random.Generator) 
                     new += 1
                     draw -= weight[new]
                 size[new] += 1
-            if sweep >= FIRST:
-                chance[i] += weight[0] / total / SWEEPS
+            if sweep >= BURN_IN:
+                probability[i] += weight[0] / total / SWEEPS
             if new != old:
-                part[i] = new
-                near[:, old] -= joined[i]
-                near[:, new] += joined[i]
-    return chance
+                block[i] = new
+                near[:, old] -= adjacency[i]
+                near[:, new] += adjacency[i]
+    return probability
 
 
-def sampled(joined: Array, likely: Array, seed: int) -> Array:
-    """Log odds of each node after half of the chains and after all; they begin with its most ``likely`` nodes."""
+def sampled(adjacency: Array, likely: Array, seed: int) -> Array:
+    """Log odds of each node after half of the chains and all; the most ``likely`` nodes are the initial pattern."""
     order, n = np.argsort(-likely), len(likely)
-    random, found = np.random.default_rng(seed), []
+    random, probabilities = np.random.default_rng(seed), []
     for _ in range(CHAINS):
-        part = np.empty(n, dtype=np.int64)
+        block = np.empty(n, dtype=np.int64)
         in_pattern = n // (BLOCKS + 1)
-        part[order[:in_pattern]] = 0
-        part[order[in_pattern:]] = 1 + random.permutation(n - in_pattern) % BLOCKS
-        found.append(sample(joined, part, random))
-    chance = np.stack([np.mean(found[: CHAINS // 2], axis=0), np.mean(found, axis=0)])
-    return np.log(chance + 1e-9) - np.log1p(1e-9 - chance)
+        block[order[:in_pattern]] = 0
+        block[order[in_pattern:]] = 1 + random.permutation(n - in_pattern) % BLOCKS
+        probabilities.append(sample(adjacency, block, random))
+    mean = np.stack([np.mean(probabilities[: CHAINS // 2], axis=0), np.mean(probabilities, axis=0)])
+    return np.log(mean + 1e-9) - np.log1p(1e-9 - mean)
 
 
-def score(said: Array, label: Truth, threshold: float) -> float:
-    over = torch.from_numpy(said - threshold)
-    return 100 * balanced_accuracy(torch.stack([-over, over], dim=1), torch.from_numpy(label).long())
+def score(log_odds: Array, label: Truth, threshold: float) -> float:
+    logit = torch.from_numpy(log_odds - threshold)
+    return 100 * balanced_accuracy(torch.stack([-logit, logit], dim=1), torch.from_numpy(label).long())
 
 
-def best_threshold(said: Array, label: Truth) -> float:
-    order = np.argsort(-said)
-    hits, alarms = np.cumsum(label[order]) / label.sum(), np.cumsum(~label[order]) / (~label).sum()
-    return float(said[order[np.argmax(hits - alarms)]]) - 1e-9
+def best_threshold(log_odds: Array, label: Truth) -> float:
+    order = np.argsort(-log_odds)
+    true_positives, false_positives = np.cumsum(label[order]) / label.sum(), np.cumsum(~label[order]) / (~label).sum()
+    return float(log_odds[order[np.argmax(true_positives - false_positives)]]) - 1e-9
 
 
-def spread(said: list[Array], label: list[Truth], threshold: float) -> float:
-    """The deviation of the score over draws of as many patterns; graphs of a pattern follow each other."""
-    random, each = np.random.default_rng(0), SPLIT[2]
-    found = []
+def spread(log_odds: list[Array], label: list[Truth], threshold: float) -> float:
+    """The standard deviation of the score over bootstrap samples of patterns; graphs of a pattern are consecutive."""
+    random, per_pattern = np.random.default_rng(0), SPLIT[2]
+    patterns, scores = len(log_odds) // per_pattern, []
     for _ in range(DRAWS):
-        drawn = random.integers(len(said) // each, size=len(said) // each)
-        chosen = (drawn[:, None] * each + np.arange(each)).flatten()
-        found.append(
-            score(np.concatenate([said[i] for i in chosen]), np.concatenate([label[i] for i in chosen]), threshold)
+        drawn = random.integers(patterns, size=patterns)
+        chosen = (drawn[:, None] * per_pattern + np.arange(per_pattern)).flatten()
+        scores.append(
+            score(np.concatenate([log_odds[i] for i in chosen]), np.concatenate([label[i] for i in chosen]), threshold)
         )
-    return float(np.std(found))
+    return float(np.std(scores))
 
 
-def compare_chances(said: Array, label: Truth) -> None:
-    """Print how many of the nodes of about the same chance are in the pattern, from their log odds."""
-    chance = 1 / (1 + np.exp(-said))
-    print("\nof test nodes that are in the pattern with a chance, sampled, of ... those that are, percent")
+def print_calibration(log_odds: Array, label: Truth) -> None:
+    """Print the fraction of nodes in the pattern by sampled probability, from their log odds."""
+    probability = 1 / (1 + np.exp(-log_odds))
+    print("\ncalibration on the test nodes: sampled probability, fraction in the pattern, percent")
     for low in np.arange(0, 1, 0.2):
-        chosen = (chance > low) & (chance <= low + 0.2)
-        mean, true = 100 * chance[chosen].mean(), 100 * label[chosen].mean()
-        print(
-            f"{100 * low:3.0f} to {100 * low + 20:3.0f}, {mean:.1f} in the mean: {true:.1f} ({chosen.sum():,d} nodes)"
-        )
+        chosen = (probability > low) & (probability <= low + 0.2)
+        mean, true = 100 * probability[chosen].mean(), 100 * label[chosen].mean()
+        print(f"{100 * low:3.0f} to {100 * low + 20:3.0f}, mean {mean:.1f}: {true:.1f} ({chosen.sum():,d} nodes)")
 
 
 def main() -> None:
@@ -162,35 +159,35 @@ def main() -> None:
     split, label = graphs.graphs["split"].numpy(), graphs.nodes["y"].numpy().astype(bool)
     nodes, edges = graphs.node_pointer.numpy(), graphs.edge_pointer.numpy()
     share = float(label[np.repeat(split == 0, np.diff(nodes))].mean())
-    chance = ACROSS + (INSIDE - ACROSS) * 1.2 / BLOCKS  # of unequal blocks, a pair is a little more often in one
+    q = ACROSS + (INSIDE - ACROSS) * 1.2 / BLOCKS  # with unequal blocks, a pair is in the same one a little more often
 
-    def solve(number: int) -> dict[str, Array]:
-        own = label[nodes[number] : nodes[number + 1]]
-        source, target = graphs.edge_index[:, edges[number] : edges[number + 1]].long().numpy()
-        joined = np.zeros((len(own), len(own)))
-        joined[target, source] = 1.0
-        found = evidence(joined, chance)
-        field = mean_field(found, share)
-        half, full = sampled(joined, field, number)
-        rows = {"degree": joined.sum(axis=1) / (len(own) - 1), "mean field": field, "sampled": full}
-        return {**rows, "half the chains": half, "told": found @ (1.0 - own)}
+    def solve(index: int) -> dict[str, Array]:
+        y = label[nodes[index] : nodes[index + 1]]
+        source, target = graphs.edge_index[:, edges[index] : edges[index + 1]].long().numpy()
+        adjacency = np.zeros((len(y), len(y)))
+        adjacency[target, source] = 1.0
+        log_ratio = evidence(adjacency, q)
+        field = mean_field(log_ratio, share)
+        half, full = sampled(adjacency, field, index)
+        rows = {"degree": adjacency.sum(axis=1) / (len(y) - 1), "mean field": field, "sampled": full}
+        return {**rows, "half the chains": half, "true labels": log_ratio @ (1.0 - y)}
 
-    said, truth = {}, {}
-    for part, name in ((1, "validation"), (2, "test")):
-        numbers = np.flatnonzero(split == part)
-        truth[part] = [label[nodes[number] : nodes[number + 1]] for number in numbers]
-        said[part] = []
-        with progress_bar(f"solving {name}", len(numbers)) as advance, ThreadPoolExecutor() as pool:
-            for found in pool.map(solve, numbers):
-                said[part].append(found)
+    log_odds, truth = {}, {}
+    for code, name in ((1, "validation"), (2, "test")):
+        indices = np.flatnonzero(split == code)
+        truth[code] = [label[nodes[index] : nodes[index + 1]] for index in indices]
+        log_odds[code] = []
+        with progress_bar(f"solving {name}", len(indices)) as advance, ThreadPoolExecutor() as pool:
+            for rows in pool.map(solve, indices):
+                log_odds[code].append(rows)
                 advance(1)
     print("balanced accuracy on the test nodes, percent; other patterns")
-    for name in said[2][0]:
-        validation, test = ([found[name] for found in said[part]] for part in (1, 2))
+    for name in log_odds[2][0]:
+        validation, test = ([rows[name] for rows in log_odds[code]] for code in (1, 2))
         threshold = best_threshold(np.concatenate(validation), np.concatenate(truth[1]))
         reached = score(np.concatenate(test), np.concatenate(truth[2]), threshold)
         print(f"{name:<16} {reached:.2f} +- {spread(test, truth[2], threshold):.2f}")
-    compare_chances(np.concatenate([found["sampled"] for found in said[2]]), np.concatenate(truth[2]))
+    print_calibration(np.concatenate([rows["sampled"] for rows in log_odds[2]]), np.concatenate(truth[2]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The directional network in plain PyG: what `benchmarks/training.py` compares with.
 
-Written as one would with PyG's parts and no more: a DataLoader of ``Batch``, messages built edge by edge, one scatter
+A straightforward implementation: a DataLoader of ``Batch``, messages built edge by edge, one scatter
 per aggregator, towers in a loop, ``nn.BatchNorm1d``. It takes the parameters of :class:`dgn.nn.DGN`, so that both start
 equal and give the same losses.
 """
@@ -50,15 +50,15 @@ def aggregate(name: str, message: Tensor, x_i: Tensor, target: Tensor, field: Te
     match = DIRECTIONAL.fullmatch(name)
     if match is None or field is None:
         raise ValueError(f"aggregator {name!r}: expected mean, sum, max, min, var, std, av or dx with a field")
-    along = field[:, int(match[2]) - 1, None]
+    direction = field[:, int(match[2]) - 1, None]
     if match[1] == "av":
-        return scatter(message * along.abs(), target, 0, n, "sum")
-    change = scatter((message - x_i) * along, target, 0, n, "sum")
+        return scatter(message * direction.abs(), target, 0, n, "sum")
+    change = scatter((message - x_i) * direction, target, 0, n, "sum")
     return change if match[3] else change.abs()
 
 
 class Tower(nn.Module):
-    """A directional convolution of some of the channels."""
+    """A directional convolution of a slice of the channels."""
 
     def __init__(self, channels: int, out: int, settings: NetworkSettings, delta: float) -> None:
         super().__init__()
@@ -76,15 +76,15 @@ class Tower(nn.Module):
         message = x_j
         if self.message is not None:
             message = self.message(torch.cat([x_j, x_i] if edge is None else [x_j, x_i, edge], dim=1))
-        found = torch.cat([aggregate(name, message, x_i, target, field, n) for name in self.aggregators], dim=1)
+        aggregates = torch.cat([aggregate(name, message, x_i, target, field, n) for name in self.aggregators], dim=1)
         amplification = torch.log(degree(target, n).clamp(min=1) + 1)[:, None] / self.delta
         scale = {"identity": 1.0, "amplification": amplification, "attenuation": 1 / amplification}
-        scaled = [found * scale[name] for name in self.scalers]
+        scaled = [aggregates * scale[name] for name in self.scalers]
         return self.update(torch.cat(scaled if self.message is None else [x, *scaled], dim=1))
 
 
 class Layer(nn.Module):
-    """Towers, size norm, batch norm, and what follows them in the published networks."""
+    """Towers, size norm, batch norm, then activation, dropout and residual as in the published networks."""
 
     def __init__(self, channels: int, out: int, settings: NetworkSettings, delta: float) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class Layer(nn.Module):
         self.dropout, self.residual = settings.dropout, settings.residual and channels == out
 
     def forward(self, x: Tensor, size: Tensor | None, *graph: Tensor | None) -> Tensor:
-        parts = x.chunk(len(self.towers), dim=1)
-        y = torch.cat([tower(part, *graph) for tower, part in zip(self.towers, parts, strict=True)], dim=1)
+        chunks = x.chunk(len(self.towers), dim=1)
+        y = torch.cat([tower(chunk, *graph) for tower, chunk in zip(self.towers, chunks, strict=True)], dim=1)
         y = self.norm(y if size is None else y * size)
         if self.mix is None:
             y = y.relu()
@@ -111,9 +111,11 @@ class PyGNetwork(nn.Module):
     def __init__(self, settings: NetworkSettings, inputs: Inputs, delta: float) -> None:
         super().__init__()
         if settings.virtual_node or settings.num_eigenvector_features or settings.readout == "directional":
-            raise ValueError("settings: expected no virtual node, positions or directional readout; not written here")
+            raise ValueError(
+                "settings: expected no virtual node, eigenvector features or directional readout; not implemented here"
+            )
         if settings.message == "complex" and settings.dx_reference != "node":
-            raise ValueError(f"dx_reference: expected 'node', got {settings.dx_reference!r}; not written here")
+            raise ValueError(f"dx_reference: expected 'node', got {settings.dx_reference!r}; not implemented here")
         hidden, last = settings.hidden, settings.last or settings.hidden
         self.settings = settings
         self.node_encoder = _encoder(inputs.nodes, hidden)
@@ -154,13 +156,13 @@ def make_baseline(experiment: Experiment, benchmark: Benchmark, delta: float) ->
 
 
 def call(network: nn.Module, batch: Any) -> Tensor:
-    """What the network, compiled or not, says of a PyG ``Batch``."""
+    """The prediction of the network, compiled or not, for a PyG ``Batch``."""
     edge_attr, field = batch.get("edge_attr"), batch.get("field")
     return network(batch.x, batch.edge_index, edge_attr, field, batch.batch, batch.num_graphs)
 
 
 def loss_of(objective: str, prediction: Tensor, y: Tensor) -> Tensor:
-    """The published losses, for targets that are all there."""
+    """The published losses, for targets without missing values."""
     if objective == "regression":
         return functional.l1_loss(prediction, y.view(prediction.shape))
     if objective == "multi-label":
@@ -183,12 +185,12 @@ def as_data(graphs: PackedGraphs, with_edges: bool) -> list[Data]:
     tables["y"] = _wide(graphs.nodes["y"] if on_nodes else graphs.graphs["y"])
     nodes, edges = graphs.node_pointer.diff().tolist(), graphs.edge_pointer.diff().tolist()
     rows = {"x": nodes, "y": nodes if on_nodes else [1] * len(graphs)}
-    parts = {name: value.split(rows.get(name, edges)) for name, value in tables.items()}
-    found = []
-    for number in range(len(graphs)):
-        one = {name: part[number] for name, part in parts.items()}
-        found.append(Data(**{**one, "edge_index": one["edge_index"].T.contiguous()}))
-    return found
+    slices = {name: value.split(rows.get(name, edges)) for name, value in tables.items()}
+    data = []
+    for index in range(len(graphs)):
+        values = {name: tensors[index] for name, tensors in slices.items()}
+        data.append(Data(**{**values, "edge_index": values["edge_index"].T.contiguous()}))
+    return data
 
 
 def _wide(values: Tensor) -> Tensor:
@@ -201,22 +203,22 @@ def _encoder(columns: tuple[int, ...] | int | None, channels: int) -> nn.Module:
 
 
 def as_pyg_state(ours: dgn.nn.DGN) -> dict[str, Tensor]:
-    """The state of a :class:`dgn.nn.DGN` under the names used here: towers and columns come apart."""
+    """The state of a :class:`dgn.nn.DGN` under the names used here, with towers and columns as separate modules."""
     theirs: dict[str, Tensor] = {}
     for name, module in ours.named_modules():
         if isinstance(module, dgn.nn.CategoryEncoder):
-            parts = module.weight.detach().split(list(module.sizes))
-            theirs |= {f"{name}.columns.{i}.weight": part for i, part in enumerate(parts)}
+            tables = module.weight.detach().split(list(module.sizes))
+            theirs |= {f"{name}.columns.{i}.weight": table for i, table in enumerate(tables)}
         elif isinstance(module, dgn.nn.DGNConv):
             layer = name.removesuffix(".conv")
-            for kind in ("message", "update") if module.message is not None else ("update",):
-                linear = getattr(module, kind)
+            for part in ("message", "update") if module.message is not None else ("update",):
+                linear = getattr(module, part)
                 for tower, (weight, bias) in enumerate(zip(linear.weight.detach(), linear.bias.detach(), strict=True)):
-                    theirs |= {f"{layer}.towers.{tower}.{kind}.{key}": value
+                    theirs |= {f"{layer}.towers.{tower}.{part}.{key}": value
                                for key, value in (("weight", weight), ("bias", bias))}  # fmt: skip
-    apart = (
+    renamed = (
         ".conv.",
-        *(f"{name}." for name, part in ours.named_children() if isinstance(part, dgn.nn.CategoryEncoder)),
+        *(f"{name}." for name, child in ours.named_children() if isinstance(child, dgn.nn.CategoryEncoder)),
     )
-    kept = {name: value for name, value in ours.state_dict().items() if not any(part in name for part in apart)}
-    return kept | theirs
+    same = {name: value for name, value in ours.state_dict().items() if not any(part in name for part in renamed)}
+    return same | theirs

@@ -35,18 +35,14 @@ OFF: dict[str, dict[str, list[tuple[str, Any]]]] = {
         "fused layer": [("dgn.nn.layer.layer_route", lambda *_: Route.EPILOGUE),
                         ("dgn.nn.network.layer_route", lambda *_: Route.EPILOGUE)],
         "fused layer and epilogue": [("dgn.nn.fused.select.kernels_apply", lambda *_: False),
-                                     ("dgn.nn.fused.epilogue.kernels_apply", lambda *_: False)],
-        "fused head": [("dgn.nn.readout.head_is_fused", lambda *_: False)],
-        "embedding kernel": [("dgn.nn.fused.embedding.find_spec", lambda _: None)],
+                                     ("dgn.nn.blocks.feed_forward.kernels_apply", lambda *_: False)],
         "low-rank edge features": [("dgn.nn.network.is_low_rank", lambda *_: False)],
-        "one kernel for Adam": [("dgn.training.optim.find_spec", lambda _: None)],
         "loss kernel": [("dgn.training.replica.is_entrywise", lambda *_: False)],
         "weight gradients on a stream": [("dgn.training.replica.use_wgrad_stream", lambda _: no_stream())],
     },
     "cpu": {
         "update by degree": [("dgn.nn.conv.update_by_degree_pays", lambda *_: False)],
-        "aggregation kernel": [("dgn.aggregation.dispatch.find_spec", lambda _: None)],
-        "gathering kernel": [("dgn.data.loader.device_dataset.find_spec", lambda _: None)],
+        "aggregation kernel": [("dgn.aggregation.dispatch.INSTALLED", {"triton": False, "numba": False})],
     },
 }  # fmt: skip
 

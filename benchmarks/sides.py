@@ -11,9 +11,11 @@ from pathlib import Path
 
 import torch
 
-from dgn.training.inference import load_trained, predict_split
+from dgn.training.experiment import load_experiment
+from dgn.training.load import load_graphs
+from dgn.training.model import load_trained, predict_split
 from dgn.training.objectives import make_objective
-from dgn.training.run_folder import finished_runs
+from dgn.training.run_folder import EXPERIMENT, finished_runs
 
 
 def main() -> None:
@@ -21,16 +23,17 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--data", type=Path)
     arguments = parser.parse_args()
-    rows, data = [], arguments.data
+    changes = [f"data.path={arguments.data}"] if arguments.data else []
+    rows, data = [], load_graphs(load_experiment(arguments.run / EXPERIMENT, changes))
     for seed in sorted(finished_runs(arguments.run)):
-        trained = load_trained(arguments.run / f"seed-{seed}", data)
-        data, experiment = trained.benchmark, trained.experiment
-        objective = make_objective(data.objective, experiment.training.metric or data.metric)
+        trained = load_trained(arguments.run / f"seed-{seed}")
+        experiment = trained.experiment
+        objective = make_objective(trained.signature.objective, trained.signature.metric)
         if not experiment.network.tta_mirror:
             sys.exit(f"{arguments.run}: expected a run with network.tta_mirror, got one without; name another")
         plain = replace(experiment, network=replace(experiment.network, tta_mirror=False))
-        both, target = predict_split(trained, "val")
-        one, _ = predict_split(trained._replace(experiment=plain), "val")
+        both, target = predict_split(trained, data, "val")
+        one, _ = predict_split(replace(trained, experiment=plain), data, "val")
         other = 2 * both - one
         scores = [objective.metric(prediction, target) for prediction in (one, both)]
         weight = torch.ones(len(target))

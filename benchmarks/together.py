@@ -12,22 +12,23 @@ from statistics import fmean
 
 import torch
 
-from dgn.training.inference import load_trained, predict_split
+from dgn.training.experiment import load_experiment
+from dgn.training.load import load_graphs
+from dgn.training.model import load_trained, predict_split
 from dgn.training.objectives import make_objective
-from dgn.training.run_folder import finished_runs
+from dgn.training.run_folder import EXPERIMENT, finished_runs
 
 
 def scores(folder: Path) -> list[float]:
     """The mean score of single seeds, then those of ensembles of the first 2, 3, ... seeds."""
-    predictions, benchmark = [], None
+    predictions, benchmark = [], load_graphs(load_experiment(folder / EXPERIMENT))
     for seed in sorted(finished_runs(folder)):
-        trained = load_trained(folder / f"seed-{seed}", benchmark)
-        benchmark = trained.benchmark  # the same for all seeds
-        prediction, target = predict_split(trained, "val")
+        trained = load_trained(folder / f"seed-{seed}")
+        prediction, target = predict_split(trained, benchmark, "val")
         predictions.append(prediction)
-    if benchmark is None:
+    if not predictions:
         sys.exit(f"{folder}: expected a run with finished seeds, got none; name another")
-    objective = make_objective(benchmark.objective, trained.experiment.training.metric or benchmark.metric)
+    objective = make_objective(trained.signature.objective, trained.signature.metric)
     members = torch.stack(predictions)
     alone = [objective.metric(member, target) for member in members]
     print(f"{folder}: {objective.metric_name} {', '.join(f'{score:.4f}' for score in alone)}", flush=True)

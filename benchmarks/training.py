@@ -52,8 +52,8 @@ def main() -> None:
             arguments.out.mkdir(parents=True, exist_ok=True)
             with (arguments.out / "training.jsonl").open("a") as file:
                 file.writelines(json.dumps({**metadata, **row}) + "\n" for row in measured)
-    for kind in dict.fromkeys(tuple(row) for row in rows):
-        print("\n" + table([row for row in rows if tuple(row) == kind]), flush=True)
+    for columns in dict.fromkeys(tuple(row) for row in rows):
+        print("\n" + table([row for row in rows if tuple(row) == columns]), flush=True)
 
 
 def read_arguments() -> argparse.Namespace:
@@ -121,7 +121,7 @@ def speed(name: str, arguments: argparse.Namespace, device: torch.device) -> lis
 def fewer(benchmark: Benchmark, training: int) -> Benchmark:
     """The benchmark with the first training graphs and a few of the other splits."""
     split = benchmark.graphs.graphs["split"]
-    chosen = [(split == number).nonzero()[:, 0][: training if number == 0 else 1_000] for number in range(3)]
+    chosen = [(split == code).nonzero()[:, 0][: training if code == 0 else 1_000] for code in range(3)]
     return replace(benchmark, graphs=benchmark.graphs.select(torch.cat(chosen)))
 
 

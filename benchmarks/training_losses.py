@@ -28,7 +28,7 @@ def compare_losses(
     by those of PyG at our weights before every step, and by those of PyG in float32 against itself in float64.
     """
     plain = replace(experiment, network=replace(experiment.network, dropout=0.0))
-    numbers = order(shared, plain, arguments.compare)
+    indices = order(shared, plain, arguments.compare)
     ours = make_replica(SEEDS[0], plain, benchmark, shared, device)
     baselines = [make_baseline(plain, benchmark, shared.delta) for _ in range(3)]
     for network in baselines:
@@ -38,7 +38,7 @@ def compare_losses(
     )
     losses: list[list[Tensor]] = [[], [], [], []]
     queue = stream(device)
-    for row, batch in zip(numbers, loader(plain, benchmark, numbers, 0, device), strict=True):
+    for row, batch in zip(indices, loader(plain, benchmark, indices, 0, device), strict=True):
         baselines[2].load_dgn(ours.network)
         batch64 = batch.clone().apply(lambda value: value.double() if value.is_floating_point() else value)
         with torch.no_grad():

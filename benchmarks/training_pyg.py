@@ -21,17 +21,17 @@ from dgn.training.replica import cut
 from dgn.training.shared_data import SharedData
 
 WARM = 10  # steps before the clock of PyG starts
-SHARED_MEMORY = 2 << 30  # what worker processes need to hand over batches
+SHARED_MEMORY = 2 << 30  # bytes that worker processes need to pass on batches
 
 
 def order(shared: SharedData, experiment: Experiment, steps: int) -> Tensor:
     """The graphs of the first steps of shuffled epochs, full batches only: [steps, B]."""
-    draw, batch_size, found = torch.Generator().manual_seed(SEEDS[0]), experiment.training.batch_size, []
-    while sum(map(len, found)) < steps:
-        mixed = shared.training[torch.randperm(len(shared.training), generator=draw)]
-        rows = cut(mixed, batch_size)
-        found.append(rows[: max(1, len(mixed) // batch_size)])
-    return torch.cat(found)[:steps]
+    generator, batch_size, epochs = torch.Generator().manual_seed(SEEDS[0]), experiment.training.batch_size, []
+    while sum(map(len, epochs)) < steps:
+        shuffled = shared.training[torch.randperm(len(shared.training), generator=generator)]
+        batches = cut(shuffled, batch_size)
+        epochs.append(batches[: max(1, len(shuffled) // batch_size)])
+    return torch.cat(epochs)[:steps]
 
 
 class PyG:
@@ -54,25 +54,25 @@ class PyG:
         return loss.detach()
 
     def time(self, batches: Iterable[Any]) -> float:
-        """Mean milliseconds of a step behind the first ones."""
+        """Mean milliseconds of a step, after warm-up."""
         count, start = 0, 0.0
-        for number, batch in enumerate(batches):
-            if number == WARM:
+        for index, batch in enumerate(batches):
+            if index == WARM:
                 wait(self.device)
                 start = time.perf_counter()
             self.step(batch)
-            count = number + 1 - WARM
+            count = index + 1 - WARM
         wait(self.device)
         return 1e3 * (time.perf_counter() - start) / count
 
 
-def loader(experiment: Experiment, benchmark: Benchmark, numbers: Tensor, workers: int, device: torch.device) -> Any:
-    """PyG's DataLoader of the given batches."""
-    chosen, place = numbers[numbers >= 0].unique(), numbers
-    place = torch.where(numbers >= 0, torch.searchsorted(chosen, numbers.clamp(min=0)), -1)
+def loader(experiment: Experiment, benchmark: Benchmark, indices: Tensor, workers: int, device: torch.device) -> Any:
+    """PyG's DataLoader of batches of graphs: ``indices`` [steps, B], padded with -1."""
+    chosen = indices[indices >= 0].unique()
+    position = torch.where(indices >= 0, torch.searchsorted(chosen, indices.clamp(min=0)), -1)
     data = as_data(benchmark.graphs.select(chosen), with_edges=experiment.network.edge_dim is not None)
-    rows = [[number for number in row if number >= 0] for row in place.tolist()]
-    return DataLoader(data, batch_sampler=rows, num_workers=workers, pin_memory=device.type == "cuda")
+    batches = [[index for index in batch if index >= 0] for batch in position.tolist()]
+    return DataLoader(data, batch_sampler=batches, num_workers=workers, pin_memory=device.type == "cuda")
 
 
 def time_pyg(
@@ -84,10 +84,10 @@ def time_pyg(
     ours: float,
     steps: int,
 ) -> dict[str, Any]:
-    """Milliseconds of a step of PyG, eager and compiled, with its loader and without, and how many of ours they are."""
-    numbers = order(shared, experiment, WARM + arguments.steps)
-    batches = loader(experiment, benchmark, numbers, count_workers(arguments.workers, device), device)
-    ready = [batch.to(device) for batch in loader(experiment, benchmark, numbers, 0, device)]
+    """Milliseconds per step of PyG, eager and compiled, with and without its loader, and their ratios to ours."""
+    indices = order(shared, experiment, WARM + arguments.steps)
+    batches = loader(experiment, benchmark, indices, count_workers(arguments.workers, device), device)
+    ready = [batch.to(device) for batch in loader(experiment, benchmark, indices, 0, device)]
 
     def fresh() -> PyG:
         return PyG(make_baseline(experiment, benchmark, shared.delta), experiment, benchmark, device)
@@ -96,31 +96,31 @@ def time_pyg(
     times = {"PyG": eager.time(batches), "PyG ready": eager.time(ready)}
     if arguments.compile_limit:
         times |= compiled(fresh(), batches, ready, arguments.compile_limit)
-    found: dict[str, Any] = {"PyG s/epoch": times["PyG"] * steps / 1e3, "workers": batches.num_workers}
+    row: dict[str, Any] = {"PyG s/epoch": times["PyG"] * steps / 1e3, "workers": batches.num_workers}
     for name, value in times.items():
-        known = isinstance(value, float)
-        found |= {f"{name} ms/step": value, f"{name} / ours": value / ours if known else ""}
-    return found
+        measured = isinstance(value, float)
+        row |= {f"{name} ms/step": value, f"{name} / ours": value / ours if measured else ""}
+    return row
 
 
 def compiled(theirs: PyG, batches: Any, ready: list[Any], limit: float) -> dict[str, Any]:
-    """The same through torch.compile; what went wrong where it fails or takes too long."""
+    """The same through torch.compile; the error where it fails or takes too long."""
     torch._dynamo.reset()
     theirs.network = torch.compile(theirs.network, dynamic=True)
     try:
         with time_limit(limit):
             return {"compiled": theirs.time(batches), "compiled ready": theirs.time(ready)}
-    except Exception as problem:  # any failure of a compiler is a result here
-        said = f"{type(problem).__name__}: {problem}".splitlines()[0][:60]
-        return {"compiled": said, "compiled ready": ""}
+    except Exception as error:  # any failure of a compiler is a result here
+        message = f"{type(error).__name__}: {error}".splitlines()[0][:60]
+        return {"compiled": message, "compiled ready": ""}
 
 
-def count_workers(asked: int | None, device: torch.device) -> int:
-    """Processes for PyG's loader, none where they could not hand over their batches."""
-    if asked is not None:
-        return asked
-    room = shutil.disk_usage("/dev/shm").free if Path("/dev/shm").exists() else 0
-    return 4 if device.type == "cuda" and room > SHARED_MEMORY else 0
+def count_workers(requested: int | None, device: torch.device) -> int:
+    """Processes for PyG's loader, none without enough shared memory."""
+    if requested is not None:
+        return requested
+    free = shutil.disk_usage("/dev/shm").free if Path("/dev/shm").exists() else 0
+    return 4 if device.type == "cuda" and free > SHARED_MEMORY else 0
 
 
 @contextmanager

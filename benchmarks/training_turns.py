@@ -23,9 +23,9 @@ def in_turns(
     ours = make_replica(SEEDS[0], experiment, benchmark, shared, device)
     baseline = PyG(make_baseline(experiment, benchmark, shared.delta), experiment, benchmark, device)
     times: dict[str, list[float]] = {"ours": [], "PyG": []}
-    for numbers in order(shared, experiment, STEPS * (turns + 1)).split(STEPS):
-        batches, start = loader(experiment, benchmark, numbers, 0, device), time.perf_counter()
-        for _ in ours.train_epoch(numbers.flatten()):
+    for indices in order(shared, experiment, STEPS * (turns + 1)).split(STEPS):
+        batches, start = loader(experiment, benchmark, indices, 0, device), time.perf_counter()
+        for _ in ours.train_epoch(indices.flatten()):
             pass
         middle = time.perf_counter()
         for batch in batches:

@@ -1,4 +1,4 @@
-"""``python -m reproduce``: one command per table, ``results`` for the pages, ``queue`` for unfinished cells."""
+"""``python -m reproduce``: one command per table, ``results``, ``queue`` and ``package``."""
 
 from inspect import getdoc
 
@@ -7,12 +7,12 @@ import typer
 from dgn.cli import unwrap
 from dgn.cli.errors import Verbs
 from reproduce import __doc__ as about
-from reproduce import pages, queue, run
+from reproduce import package, pages, queue, run
 from reproduce.cells import TITLES
 
 
 def make_app() -> typer.Typer:
-    """The Typer application with a command per table, ``results`` and ``queue``."""
+    """The Typer application with a command per table, ``results``, ``queue`` and ``package``."""
     app = typer.Typer(
         name="reproduce", cls=Verbs, help=about, no_args_is_help=True, pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -21,7 +21,7 @@ def make_app() -> typer.Typer:
         app.command(table, help=f"{title}: train its cells and print our scores next to the paper's.")(
             run.command_of(table)
         )
-    for name, command in (("results", pages.command), ("queue", queue.command)):
+    for name, command in (("results", pages.command), ("queue", queue.command), ("package", package.command)):
         app.command(name, help=unwrap(getdoc(command) or ""))(command)
     return app
 

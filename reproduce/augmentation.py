@@ -1,4 +1,4 @@
-"""The augmentation figure: accuracy against rotation and distortion strength on a tenth of CIFAR10."""
+"""The augmentation figure: accuracy against the strength of rotation and noise on a tenth of CIFAR10."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,11 @@ from dgn.training.tables import Table
 from reproduce.results import Results
 
 PICTURE = "figures/cifar10_augmentation.png"
-AXES = {"rotation": "maximum rotation, degrees", "distortion": "distortion, % of the mean absolute value"}
+AXES = {
+    "rotation": "maximum rotation, degrees",
+    "field": "noise on the field, % of its mean size",
+    "potential": "noise on the potential, % of its mean size",
+}
 COLORS = {"mean": "C7", "mean dx1 dx2": "C0", "mean av1 av2": "C1"}
 
 
@@ -23,17 +27,22 @@ class Point(NamedTuple):
     runs: Sequence[FinishedRun]
 
 
+def strengths(cell: Experiment) -> dict[str, float]:
+    """The strength of each augmentation of the figure, in degrees or percent."""
+    augmentation = cell.augmentation
+    noise = {"field": 0.0, "potential": 0.0} | {str(augmentation.distortion_of): 100 * augmentation.distortion}
+    return {"rotation": augmentation.rotation, **noise}
+
+
 def augmentation_section(chosen: Sequence[Experiment], results: Results) -> list[str]:
     """The figure, if any cell has results, and the table behind it, as Markdown blocks."""
-    header = ("experiment", "rotation", "distortion", "train", "test", "seeds")
+    header = ("experiment", "rotation", "noise on the field", "noise on the potential", "train", "test", "seeds")
     rows = []
     for cell in chosen:
-        runs, augmentation = results.get(cell.name, ()), cell.augmentation
+        runs = results.get(cell.name, ())
         scores = [str(summarize(runs, split)) for split in ("train", "test")] if runs else ["", "not trained yet"]
-        strength = [
-            f"{augmentation.rotation:g}°" * bool(augmentation.rotation),
-            f"{augmentation.distortion:.0%}" * bool(augmentation.distortion),
-        ]
+        values = strengths(cell).items()
+        strength = [f"{value:g}{'°' if name == 'rotation' else '%'}" * bool(value) for name, value in values]
         rows.append((f"`{cell.name}`", *strength, *scores, str(len(runs) or "")))
     picture = [f"![Accuracy against the strength of augmentation]({PICTURE})"] if _has_results(chosen, results) else []
     return [*picture, Table("", header, tuple(rows)).to_markdown()]
@@ -47,8 +56,8 @@ def draw_augmentation(chosen: Sequence[Experiment], results: Results, path: Path
     """
     if not _has_results(chosen, results):
         return False
-    figure = new_figure((9.0, 3.8))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure = new_figure((12.0, 3.8))
+    panels = figure.subplots(1, len(AXES), sharey=True)
     for axes, (augmentation, label) in zip(panels, AXES.items(), strict=True):
         for name, points in curves(chosen, results, augmentation).items():
             _draw(axes, name, points)
@@ -65,10 +74,10 @@ def curves(chosen: Sequence[Experiment], results: Results, augmentation: str) ->
     """The points of each network for one augmentation, sorted by strength; cells without results are left out."""
     by_network: dict[str, list[Point]] = {}
     for cell in chosen:
-        strengths = {"rotation": cell.augmentation.rotation, "distortion": 100 * cell.augmentation.distortion}
-        if cell.name in results and not any(value for name, value in strengths.items() if name != augmentation):
+        values = strengths(cell)
+        if cell.name in results and not any(value for name, value in values.items() if name != augmentation):
             name = " ".join(cell.network.aggregators)
-            by_network.setdefault(name, []).append(Point(strengths[augmentation], results[cell.name]))
+            by_network.setdefault(name, []).append(Point(values[augmentation], results[cell.name]))
     return {name: sorted(points, key=lambda point: point.strength) for name, points in by_network.items()}
 
 
@@ -80,9 +89,10 @@ def _draw(axes: Any, name: str, points: Sequence[Point]) -> None:
             axes.axhline(scores[0].mean, label=label, linewidth=1.2, **line)
             continue
         deviations = [score.deviation or 0.0 for score in scores]
-        strengths = [point.strength for point in points]
         means = [score.mean for score in scores]
-        axes.errorbar(strengths, means, deviations, label=label, marker="o", markersize=3, **line)
+        axes.errorbar(
+            [point.strength for point in points], means, deviations, label=label, marker="o", markersize=3, **line
+        )
 
 
 def _has_results(chosen: Sequence[Experiment], results: Results) -> bool:

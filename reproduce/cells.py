@@ -138,13 +138,13 @@ def _training_key(experiment: Experiment) -> tuple[float, ...]:
     )
 
 
-def _paper_key(experiment: Experiment) -> tuple[str, int, int, int, float, float, str]:
+def _paper_key(experiment: Experiment) -> tuple[str, int, int, int, bool, float, float, str]:
     (messages, row), augmentation = _messages_and_row(experiment), experiment.augmentation
     row_index = ROWS.index(row) if row in ROWS else len(ROWS)
     message_index = MESSAGES.index(messages) if messages in MESSAGES else 0
     return (
-        *_network_and_ablation(experiment), message_index, row_index, augmentation.distortion, augmentation.rotation,
-        row,
+        *_network_and_ablation(experiment), message_index, row_index, augmentation.distortion_of == "potential",
+        augmentation.distortion, augmentation.rotation, row,
     )  # fmt: skip
 
 
@@ -157,4 +157,6 @@ def _network_and_ablation(experiment: Experiment) -> tuple[str, int]:
 def _messages_and_row(experiment: Experiment) -> tuple[str, str]:
     """The messages (simple, complex, complex-e) and the row, without augmentation strength."""
     _, *messages, row = experiment.name.split("/")
-    return "/".join(messages), row.partition("-rotation")[0].partition("-distortion")[0]
+    for augmentation in ("-rotation", "-distortion", "-potential"):
+        row = row.partition(augmentation)[0]
+    return "/".join(messages), row

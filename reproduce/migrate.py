@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dgn.cli.display import echo, make_console
-from dgn.training.run_folder import write_text
+from dgn.training.run_folder import CHECKSUM, seal, write_text
 
 RENAMED: Mapping[str, Mapping[str, str]] = {  # section: {old key: present key}
     "data": {"random_walk": "rwse_steps", "rings": "ring_sizes"},
@@ -84,7 +84,8 @@ def migrate_text(text: str, name: str) -> str:
     """
     result = json.loads(text)
     experiment = {key: _section(key, value, name) for key, value in result["experiment"].items()}
-    return json.dumps(result | {"experiment": experiment}, indent=1) + "\n"  # as dgn.training.run_folder.to_json
+    migrated = result | {"experiment": experiment}
+    return seal(migrated) if CHECKSUM in result else json.dumps(migrated, indent=1) + "\n"
 
 
 def _section(section: str, settings: Any, name: str) -> Any:

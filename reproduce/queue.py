@@ -14,6 +14,7 @@ from safetensors import safe_open
 from dgn.cli.datasets import is_finished
 from dgn.cli.display import echo, make_console
 from dgn.data.benchmark import load_benchmark
+from dgn.data.io.atomic import atomic_file
 from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.run_folder import EXPERIMENT, METRICS, RESULT, to_csv
 from reproduce.cells import choose
@@ -105,9 +106,7 @@ def pack(runs: Path, file: Path, limit: int = LARGEST_ARCHIVE) -> None:
     """Write results, settings and metrics, then checkpoints of unfinished seeds, smallest first, up to ``limit``."""
     results = [path for name in (RESULT, METRICS, EXPERIMENT) for path in sorted(runs.rglob(name))]
     checkpoints = [path for path in runs.rglob(f"seed-*/{CHECKPOINT}") if not path.with_name(RESULT).exists()]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}")
-    with tarfile.open(partial, "w:gz") as archive:
+    with atomic_file(file) as partial, tarfile.open(partial, "w:gz") as archive:
         for path in results:
             archive.add(path, path.relative_to(runs.parent))
         for path in sorted(checkpoints):
@@ -115,7 +114,6 @@ def pack(runs: Path, file: Path, limit: int = LARGEST_ARCHIVE) -> None:
         for path in sorted(checkpoints, key=lambda path: path.stat().st_size):
             if archive.offset + path.stat().st_size <= limit:
                 archive.add(path, path.relative_to(runs.parent))
-    partial.replace(file)
 
 
 def read_epochs(checkpoint: Path) -> list[dict[str, float]]:

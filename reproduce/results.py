@@ -48,8 +48,8 @@ def collect_results(runs: Path, folder: Path, name: str | None = None, overwrite
         _check_name(run.experiment.name)
         check_settings(run, f"{runs}, seed {run.seed} of {run.experiment.name}")
         path, text = result_path(folder, run), to_json(run)
-        present = texts.get(path) or (path.read_text(encoding="utf-8") if path.exists() else text)
-        if present != text and not (overwrite and path not in texts):
+        is_other = path.exists() and not overwrite and read_run(path) != run
+        if texts.get(path, text) != text or is_other:
             raise ValueError(
                 f"{path}: expected no other result for this seed, got one that differs; remove it, pass --overwrite, "
                 "or collect under another --name"

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from dgn.cli.datasets import Datasets, is_finished, own_graphs
 from dgn.cli.display import as_time, echo, make_console, print_table
-from dgn.cli.errors import echo_error
+from dgn.cli.errors import STOPPED, echo_error
 from dgn.cli.process_pool import output, workers
-from dgn.cli.run_seeds import STOPPED, draw_summary, echo_conditions, install_sigterm_handler, read_seeds, run_seeds
+from dgn.cli.run_seeds import draw_summary, echo_conditions, install_sigterm_handler, read_seeds, run_seeds
 
 if TYPE_CHECKING:
     from dgn.data.benchmark import Benchmark

@@ -20,6 +20,6 @@ def check_in_interpreter(path: str, keyword: str, count: int) -> None:
     if INTERPRETED or torch.cuda.is_available():
         pytest.skip("they ran above")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path, "-k", keyword]
-    found = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
-    assert f"{count} passed" in found.stdout
+    process = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout[-3000:]
+    assert f"{count} passed" in process.stdout

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dgn import nn, testing, transforms
     from dgn.aggregation import average_log_degree
     from dgn.fields import (
+        arccosine,
         arcsine,
         backward_field,
         directional_derivative,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
         row_norm,
     )
     from dgn.graph import Graph, as_graph
+    from dgn.models.load import load_model, load_pretrained
     from dgn.molecules.estimators import DGNClassifier, DGNRegressor
+    from dgn.nn.settings import NetworkSettings
     from dgn.operators import Operator, Walks, derivative, group_derivative, group_smoothing, smoothing, walks
     from dgn.spectral import (
         Directions,
@@ -38,17 +41,27 @@ if TYPE_CHECKING:
         heat_kernel,
         laplacian,
         solve_laplacian,
+        whole_eigenspaces,
     )
+    from dgn.training.config import AugmentationSettings, DataSettings, TrainingSettings
+    from dgn.training.experiment import Experiment, load_experiment
+    from dgn.training.run_experiment import train_experiment
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AugmentationSettings",
     "DGNClassifier",
     "DGNRegressor",
+    "DataSettings",
     "Directions",
+    "Experiment",
     "Graph",
+    "NetworkSettings",
     "Operator",
+    "TrainingSettings",
     "Walks",
+    "arccosine",
     "arcsine",
     "as_graph",
     "average_log_degree",
@@ -70,6 +83,9 @@ __all__ = [
     "heat_kernel",
     "inner_product",
     "laplacian",
+    "load_experiment",
+    "load_model",
+    "load_pretrained",
     "nn",
     "node_product",
     "normalize",
@@ -79,16 +95,21 @@ __all__ = [
     "smoothing",
     "solve_laplacian",
     "testing",
+    "train_experiment",
     "transforms",
     "walks",
+    "whole_eigenspaces",
 ]
 
 _PACKAGES = (
-    *("aggregation", "data", "encodings", "fields", "graph", "molecules"),
+    *("aggregation", "data", "encodings", "fields", "graph", "models", "molecules"),
     *("nn", "operators", "spectral", "testing", "transforms"),
 )
 # Whose names are importable from here.
-_HOMES = ("aggregation", "fields", "graph", "operators", "spectral", "molecules.estimators")
+_HOMES = (
+    *("aggregation", "fields", "graph", "nn.settings", "operators", "spectral"),
+    *("training.config", "training.experiment", "training.run_experiment", "models.load", "molecules.estimators"),
+)
 
 
 def __getattr__(name: str) -> object:

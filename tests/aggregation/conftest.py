@@ -169,13 +169,17 @@ def define(case: Case) -> Tensor:
         self_message = (
             parts["node"][i] if "node" in parts else sum(parts[p][i] for p in ("source", "target") if p in parts)
         )
-        outputs = [_output(name, m, self_message, case.field[edges]) for name in case.names]
+        total = case.field.abs().sum(dim=0)
+        outputs = [_output(name, m, self_message, case.field[edges], total) for name in case.names]
         nodes.append(torch.stack(outputs) if len(edges) else nothing)
     return torch.stack([*nodes, nothing])[:-1] + 0 * sum(leaf.sum() for leaf in case.leaves())
 
 
-def _output(name: str, m: Tensor, self_message: Any, field: Tensor) -> Tensor:
-    """One aggregator at one node: its messages [d, C], its self message [C], its rows of the field [d, K]."""
+def _output(name: str, m: Tensor, self_message: Any, field: Tensor, total: Tensor) -> Tensor:
+    """One aggregator at one node: its messages [d, C], its self message [C], its rows of the field [d, K].
+
+    ``total`` [K] is the norm of the field over the graph.
+    """
     if name in ("max", "min"):
         signed = m if name == "max" else -m
         first = (signed == signed.amax(dim=0)).int().argmax(dim=0, keepdim=True) if len(m) else 0
@@ -191,17 +195,22 @@ def _output(name: str, m: Tensor, self_message: Any, field: Tensor) -> Tensor:
     if name in isotropic:
         return isotropic[name]
     family, *options = name.split("-")
-    kind = family.rstrip("0123456789")
+    operator = family.rstrip("0123456789")
     if any(option.startswith("group") for option in options):
-        along = _group(int(options[0][5:]), int(family[len(kind) :]) - 1, field)
+        along = _group(int(options[0][5:]), int(family[len(operator) :]) - 1, field)
         return (
             (along.T @ m - along.sum(dim=0)[:, None] * self_message).norm(dim=0)
-            if kind == "dx"
+            if operator == "dx"
             else along.norm(dim=1) @ m
         )
-    weight, self_weight = _weights(kind, options, field[:, int(family[len(kind) :]) - 1])
+    column = int(family[len(operator) :]) - 1
+    if "global" in options:
+        weight = field[:, column] / total[column]
+        weight, self_weight = (weight, -weight.sum()) if operator == "dx" else (weight.abs(), 0)
+    else:
+        weight, self_weight = _weights(operator, options, field[:, column])
     along = weight @ m + self_weight * self_message
-    return along.abs() if kind == "dx" and "signed" not in options else along
+    return along.abs() if operator == "dx" and "signed" not in options else along
 
 
 def _group(size: int, centre: int, field: Tensor) -> Tensor:
@@ -215,24 +224,37 @@ def _group(size: int, centre: int, field: Tensor) -> Tensor:
     return member[centre] * f / f.norm(dim=1).sum() if len(f) else f
 
 
-def _weights(kind: str, options: list[str], f: Tensor) -> tuple[Tensor, Any]:
+def _weights(operator: str, options: list[str], f: Tensor) -> tuple[Tensor, Any]:
     """Weights of the edges of one node and of self_message, from its row of the field (section 2.4, appendix A)."""
     if not len(f):
         return f, 0
-    f = {"fwd": f.clamp(min=0), "bwd": f.clamp(max=0)}.get(kind, f)
+    f = {"fwd": f.clamp(min=0), "bwd": f.clamp(max=0)}.get(operator, f)
+    if "split" in options:
+        soft = [float(option[4:]) for option in options if option.startswith("soft")]
+        f = _harden(f.clamp(min=0), *soft) - _harden(-f.clamp(max=0), *soft)
+        options = []
     if "hard" in options:
         f = f.sign() * (f.abs() == f.abs().max())
     for temperature in [float(option[4:]) for option in options if option.startswith("soft")]:
         f = f.sign() * (temperature * f.abs()).softmax(dim=0)
     ahead, behind = _unit(f.clamp(min=0)), _unit(f.clamp(max=0))
     one_sided = not ahead.any() or not behind.any()
-    if kind != "dx":
+    if operator != "dx":
         both = ahead - behind
         return (both / 2 if "pad" in options else _unit(both) if "center" in options else _unit(f.abs())), 0
     if "pad" in options and one_sided:
         return ahead + behind, 0
     weight = (ahead + behind) / 2 if "pad" in options or "center" in options else _unit(f)
     return weight, -weight.sum()
+
+
+def _harden(f: Tensor, temperature: float | None = None) -> Tensor:
+    """The argmax or softmax over the entries above 0."""
+    if not f.any():
+        return f
+    if temperature is None:
+        return (f == f.max()).to(f)
+    return torch.where(f > 0, temperature * f, -torch.inf).softmax(dim=0)
 
 
 def _unit(f: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ DIRECTIONAL = [
     "av1", "dx1", "dx1-signed", "av1-center", "dx2-center", "av1-pad", "dx1-pad", "dx2-pad-signed", "fwd1", "bwd2",
     "av2-hard", "dx1-hard", "fwd1-hard", "av1-soft2", "dx2-soft0.5", "bwd1-soft3", "dx1-center-hard",
     "dx1-center-soft2-signed", "dx1-group2", "dx2-group2", "av1-group2",
+    "av1-global", "dx2-global", "dx1-global-signed", "av2-split", "dx1-split", "dx1-split-soft2-signed",
 ]  # fmt: skip
 EVERY = [*ISOTROPIC, *DIRECTIONAL]
 MIXED = ["mean", "max", "std", "av1", "dx2-signed", "dx1"]
@@ -64,7 +65,7 @@ def test_any_number_of_channels(kernel, channels, make_case, assert_defined):
 
 @pytest.mark.parametrize("directions", [0, 1, 3, 8])
 def test_any_number_of_directions(kernel, directions, make_case, assert_defined):
-    names = ["mean", *(f"{kind}{k + 1}" for k in range(directions) for kind in ("av", "dx"))]
+    names = ["mean", *(f"{operator}{k + 1}" for k in range(directions) for operator in ("av", "dx"))]
     assert_defined(make_case(names, path(4), directions=directions), kernel)
 
 
@@ -231,6 +232,7 @@ def test_int64_layouts_give_the_same_result(kernel, make_case):
         narrow = getattr(wide, layout)
         assert narrow.neighbor.dtype == torch.int32
         setattr(wide.parts, layout, Layout(narrow.pointer, narrow.order.long(), narrow.neighbor.long()))
+    wide.parts.target_to_source = wide.parts.edge_to_source = None
     assert wide.target_to_source.dtype == torch.int64
     results = []
     for graph in (case.graph, wide):

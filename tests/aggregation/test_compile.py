@@ -137,3 +137,10 @@ def test_the_operator_passes_opcheck(parts):
     codes, columns = list(plan.codes), list(plan.columns)
     arguments = (*messages, edge.requires_grad_(), node.requires_grad_(), *layout, codes, columns, True, True, "cpu")
     torch.library.opcheck(torch.ops.dgn.aggregate.default, arguments)
+
+
+def test_walks_compile_without_a_break(backend):
+    conv = DGNConv(4, 4, ["mean", "walks2of1-permuted"], backend=backend).double()
+    x, edge_index, field = inputs(grid(3, 4))
+    compiled = torch.compile(conv, fullgraph=True, dynamic=True, backend="aot_eager")
+    assert_same(compiled(x, edge_index, field), conv(x, edge_index, field), x)

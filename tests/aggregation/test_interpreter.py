@@ -16,8 +16,8 @@ import pytest
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="already in the interpreter")
 def test_the_battery_passes_in_the_interpreter():
     pytest.importorskip("triton", reason="Triton is not installed")
-    battery = Path(__file__).with_name("test_battery.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-k", "triton", "-p", "no:cacheprovider", str(battery)]
+    files = [str(Path(__file__).with_name(name)) for name in ("test_battery.py", "test_walks.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-k", "triton", "-p", "no:cacheprovider", *files]
     ran = subprocess.run(
         command, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True, timeout=600
     )

@@ -27,6 +27,11 @@ MEANINGS = {
     "fwd1+2": Directional("fwd", 1, plus=2),
     "dx2-13-signed": Directional("dx", 2, plus=-13),
     "bwd1-2-hard": Directional("bwd", 1, plus=-2, hardening=math.inf),
+    "av1-global": Directional("av", 1, scope="graph"),
+    "dx2-global-signed": Directional("dx", 2, scope="graph"),
+    "dx1-split": Directional("dx", 1, hardening=math.inf, split=True, absolute=True),
+    "dx1-hard-split": Directional("dx", 1, hardening=math.inf, split=True, absolute=True),
+    "av3-split-soft2": Directional("av", 3, hardening=2.0, split=True),
     "dx2-center-signed-hard": Directional("dx", 2, balance="center", hardening=math.inf),
 }
 
@@ -72,11 +77,18 @@ def test_an_unknown_name_is_refused_and_the_nearest_named(name, nearest):
         "", "dx01", "dx-1", "av1-signed", "fwd1-center", "bwd1-pad", "fwd1-signed", "mean-hard", "max1",
         "fwd1-group", "dx1-group-signed", "dx1-hard-group", "av1-group-group", "dx1-group0", "dx1-group2.5",
         "dx1-hard-hard", "dx1-soft2-hard", "dx1-signed-signed", "dx1+", "fwd1+0", "fwd1+2+3", "dx1+2-group",
+        "dx1-global-global", "fwd1-global", "dx1-global-group", "bwd1-split", "av1-split-split",
         "dx1-", "dx1-soft-2", "dx1-softinf", "dir1-max", "dir-av", "dir1-dx-2", "dir1-smooth+2", "DX1", " dx1",
     ],
 )  # fmt: skip
 def test_meaningless_names_are_refused(name):
     with pytest.raises(ValueError, match="expected one of mean, sum, max, min, std, var"):
+        parse(name)
+
+
+@pytest.mark.parametrize("name", ["av1-global-center", "dx1-pad-global"])
+def test_the_norm_of_a_graph_balances_no_sides(name):
+    with pytest.raises(ValueError, match=r"expected -global without -center or -pad"):
         parse(name)
 
 

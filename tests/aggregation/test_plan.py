@@ -11,6 +11,7 @@ from dgn.aggregation.plan import Code
 from dgn.testing import path, star
 
 GRAPH = dgn.as_graph(*star(3))
+ONE_GRAPH = torch.zeros(4, dtype=torch.long)
 
 
 def field(columns=2):
@@ -81,11 +82,13 @@ def test_needs_of_a_plan(names, directions, has_self):
         ("dx2-center", dgn.derivative, {"balance": "center"}),
         ("av2-pad", dgn.smoothing, {"padding": "zero"}),
         ("dx2-pad", dgn.derivative, {"padding": "zero"}),
+        ("av2-global", dgn.smoothing, {"scope": "graph", "batch": ONE_GRAPH}),
+        ("dx2-global", dgn.derivative, {"scope": "graph", "batch": ONE_GRAPH}),
     ],
 )
 def test_weights_are_those_of_the_operators(name, operator, options):
     weights = make_plan([name]).compute_weights(field(), GRAPH)
-    expected = operator(field()[:, 1], GRAPH, **options)
+    expected = operator(field()[:, 1], GRAPH.edge_index, GRAPH.num_nodes, **options)
     assert torch.equal(weights.edge, expected.edge_weight[GRAPH.by_target.order])
     assert torch.equal(weights.self, expected.self_weight)
 
@@ -102,6 +105,31 @@ def test_one_sided_and_hardened_fields_are_shaped_first():
     expected = torch.cat([operator.edge_weight for operator in shaped], dim=1)
     assert torch.equal(weights.edge, expected[GRAPH.by_target.order])
     assert torch.equal(weights.self, torch.cat([operator.self_weight for operator in shaped], dim=1))
+
+
+def test_both_sides_of_a_field_are_hardened_separately():
+    plan = make_plan(["av1-split", "dx1-hard-split", "dx1-split-soft2", "av1-global-split"])
+    hard, soft = (dgn.harden(field()[:, 0], GRAPH, temperature=t, split=True) for t in (None, 2.0))
+    shaped = [
+        dgn.smoothing(hard, GRAPH),
+        dgn.derivative(hard, GRAPH),
+        dgn.derivative(soft, GRAPH),
+        dgn.smoothing(hard, GRAPH.edge_index, 4, scope="graph", batch=ONE_GRAPH),
+    ]
+    weights = plan.compute_weights(field(), GRAPH)
+    expected = torch.cat([operator.edge_weight for operator in shaped], dim=1)
+    assert torch.equal(weights.edge, expected[GRAPH.by_target.order])
+    assert torch.equal(weights.self, torch.cat([operator.self_weight for operator in shaped], dim=1))
+
+
+def test_the_norm_is_that_of_each_graph():
+    two = dgn.as_graph(torch.cat([GRAPH.edge_index, GRAPH.edge_index + 4], dim=1), 8, torch.arange(8) // 4)
+    fields = torch.cat([field(), 5 * field()])
+    weights = make_plan(["av1-global", "dx2-global"]).compute_weights(fields, two)
+    alone = make_plan(["av1-global", "dx2-global"]).compute_weights(field(), GRAPH)
+    torch.testing.assert_close(weights.edge, torch.cat([alone.edge, alone.edge]))
+    torch.testing.assert_close(weights.self, torch.cat([alone.self, alone.self]))
+    torch.testing.assert_close(alone.edge[:, :1].abs().sum(), torch.tensor(1.0).double())
 
 
 def test_two_directions_are_added_before_anything_else():

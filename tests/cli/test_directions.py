@@ -13,9 +13,9 @@ from dgn.data import PackedGraphs, add_directions
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DGN_CACHE", str(tmp_path / "home"))
     monkeypatch.delenv("DGN_DEBUG", raising=False)
-    return tmp_path / "home" / "dgn" / "directions"
+    return tmp_path / "home" / "directions"
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def call(*args: object) -> Result:
 def test_directions_are_added_and_summarized(source: Path, tmp_path: Path, cache: Path) -> None:
     result = call(source, "--out", tmp_path / "out.safetensors", "-k", 1, "--normalization", "rw", "--workers", 2)
     assert result.exit_code == 0, result.output
-    for words in (["graphs", "3"], ["connected", "components", "4"], ["0", "of", "1"]):
-        assert " ".join(words) in " ".join(result.output.replace("│", " ").split())
+    for row in (["graphs", "3"], ["connected", "components", "4"], ["0", "of", "1"]):
+        assert " ".join(row) in " ".join(result.output.replace("│", " ").split())
     expected = add_directions(PackedGraphs.load(source), k=1, normalization="rw")
     assert PackedGraphs.load(tmp_path / "out.safetensors").checksum() == expected.checksum()
     assert len(list(cache.iterdir())) == 1
@@ -97,3 +97,11 @@ def test_errors_are_one_line(args: list[str], code: int, message: str) -> None:
 def test_debug_propagates_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DGN_DEBUG", "1")
     assert isinstance(call("none.npz", "-o", "out.safetensors").exception, FileNotFoundError)
+
+
+def test_a_folder_as_output_is_refused_before_the_work(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.safetensors").mkdir()
+    failed = call(source, "-o", tmp_path / "out.safetensors", "--no-cache")
+    assert failed.exit_code == 1
+    assert "out.safetensors: expected a file to write, got a folder" in failed.output
+    assert "directions" not in failed.output.split("Error:")[0]  # no progress bar

@@ -10,13 +10,14 @@ import torch
 from typer.testing import Result
 
 from dgn.data import PackedGraphs, add_directions
-from dgn.data.datasets.smiles import pack_smiles
+from dgn.data.datasets.smiles import CENTRES, pack_smiles
 from dgn.molecules.columns import Target
-from dgn.molecules.ensemble import Ensemble
 from dgn.nn import ATOM_SIZES, BOND_SIZES
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.config import DataSettings, NetworkSettings
 from dgn.training.experiment import Experiment
+from dgn.training.model import TrainedModel
+from dgn.training.signature import Signature
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
 
@@ -75,8 +76,9 @@ def test_attributions_are_in_units_of_the_target(
 ) -> None:
     settings = NetworkSettings(hidden=8, num_layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
     experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
-    networks = [build_for_inputs(settings, Inputs(ATOM_SIZES, BOND_SIZES, 2)).eval() for _ in range(2)]
-    ensemble = Ensemble(experiment, 1.0, 2, [network.state_dict() for network in networks], "cpu")
+    inputs = Inputs(ATOM_SIZES, BOND_SIZES, 2)
+    networks = [build_for_inputs(settings, inputs).eval() for _ in range(2)]
+    ensemble = TrainedModel(experiment, Signature("table", task, "", inputs, 1, featurization=CENTRES), networks)
     model = SimpleNamespace(
         task=task, targets=(Target("x"), Target("y")), experiment=experiment, scale=torch.tensor([1.0, 10.0]),
         center=torch.tensor([0.0, 5.0]), ensemble=ensemble,
@@ -93,3 +95,14 @@ def test_attributions_are_in_units_of_the_target(
     assert shares.prediction == pytest.approx(5 + 10 * output if task == "regression" else output, abs=1e-4)
     missing = dgn("draw", "CCO", "--model", "folder", "--target", "z", "--out", "why.svg")
     assert "target: expected one of 'x', 'y', got 'z'" in missing.output
+
+
+@pytest.mark.parametrize("option", ["--out", "--html"])
+def test_a_folder_as_output_is_refused_before_anything_is_drawn(
+    dgn: Any, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dgn.plot.sources.read_scene", None)
+    Path("folder.svg").mkdir()
+    failed = dgn("draw", "CCO", option, "folder.svg")
+    assert failed.exit_code == 1
+    assert "folder.svg: expected a file to write, got a folder; name a file in it" in failed.stderr

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("rdkit", reason="SMILES are read by RDKit, the extra molecules")
+
+from dgn.molecules.model_io import load_model
 
 QUICK = ("--ensemble-size", "1", "--epochs", "1", "--device", "cpu")
 
@@ -24,12 +27,12 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     table = write("mine.csv", [*chains(), "C((,5"])
     done = dgn("fit", table, *QUICK)
     assert done.exit_code == 0, done.output
-    for words in (
+    for text in (
         "SMILES: column smiles", "regression: y", "split at random: 19 train, 2 val, 3 test",
         "1 row: RDKit cannot read the SMILES; left out (line 26)", "split by scaffold gives", "seed 0, epoch 1/1",
         "in mine-model: README.md",
     ):  # fmt: skip
-        assert words in done.output
+        assert text in done.output
     assert not Path("mine-model/training").exists()
     predicted = dgn("predict", "mine-model", table, "--out", "out.csv", "--device", "cpu", "--quiet")
     assert predicted.exit_code == 0, predicted.output
@@ -43,6 +46,36 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     assert "which exists" in refused.output
     same = dgn("predict", "mine-model", table, "--out", table, "--device", "cpu")
     assert "expected another file than the table" in same.output
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_a_fit_starts_from_another_model(dgn: Any, freeze: bool) -> None:
+    rows = [f"{'C' * (n + 1)}O,{n % 2}" for n in range(24)]
+    assert dgn("fit", write("first.csv", rows), *QUICK).exit_code == 0
+    frozen = ("--freeze",) if freeze else ()
+    done = dgn("fit", write("second.csv", chains()), *QUICK, "--from", "first-model", *frozen)
+    assert done.exit_code == 0, done.output
+    first, second = (load_model(f"{name}-model", "cpu") for name in ("first", "second"))
+    assert second.experiment.network.aggregators == first.experiment.network.aggregators  # those of classification
+    assert second.experiment.network.readout == "sum-mean"  # that of regression
+    one, other = (dict(model.network.state_dict()) for model in (first, second))
+    assert torch.equal(one["structure.scale"], other["structure.scale"])
+    assert torch.equal(one["node_encoder.weight"], other["node_encoder.weight"]) == freeze
+    assert ("frozen" if freeze else "fine-tuned") in Path("second-model/README.md").read_text()
+    assert dgn("predict", "second-model", "first.csv", "--out", "out.csv", "-q", "--device", "cpu").exit_code == 0
+
+
+def test_a_fit_from_another_model_refuses_what_does_not_fit(dgn: Any) -> None:
+    table = write("mine.csv", chains())
+    for options, message in (
+        (("--from", "digits/dx-signed"), "training.from: expected x with columns 1, as in digits, got (119, "),
+        (("--from", "nowhere"), "nowhere: expected the folder of a model"),
+        (("--freeze",), "freeze: expected a network to start from"),
+        (("--from", "digits/dx-signed", "--search", "2"), "search: expected 0 with --from"),
+    ):
+        refused = dgn("fit", table, *QUICK, *options)
+        assert refused.exit_code == 1
+        assert message in refused.output.replace("\n", "")
 
 
 def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
@@ -134,7 +167,7 @@ def test_errors_are_one_line(dgn: Any, rows: list[str], header: str, options: tu
     ("options", "message"),
     [
         (("predict", "--out", "o.xlsx"), "ends in .csv or .csv.gz, got 'o.xlsx'"),
-        (("predict", "--out", "folder.csv"), "expected a file, got the folder folder.csv"),
+        (("predict", "--out", "folder.csv"), "folder.csv: expected a file to write, got a folder"),
         (("predict", "--out", "file/o.csv"), "expected a folder that can be written to, got"),
         (("predict", "--out", "o.csv", "--interval", "90"), "expected a level between 0 and 1, got 90.0"),
         (("predict", "--out", "o.csv", "--device", "gpu"), "expected auto, cpu, cuda or cuda:0, got 'gpu'; cuda is"),
@@ -162,7 +195,7 @@ def test_an_empty_file_and_no_file(dgn: Any) -> None:
     Path("empty.csv").touch()
     assert "is the file empty?" in dgn("fit", "empty.csv").output
     assert "found no file" in dgn("fit", "none.csv").output
-    assert "'dgn fit' writes one" in dgn("predict", "none", write("t.csv", chains()), "--out", "o.csv").output
+    assert "'dgn fit' write one" in dgn("predict", "none", write("t.csv", chains()), "--out", "o.csv").output
 
 
 def test_without_rdkit_the_error_names_the_extra(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,8 +221,8 @@ def test_workers_train(dgn: Any) -> None:
     command = ("search", "digits/mean", "--space", "space.yaml", "--trials", "3", "--out", "here", "--device", "cpu")
     done = dgn(*command, "--parallel", "2", *(arg for change in SMALL for arg in ("--set", change)))
     assert done.exit_code == 0, done.output
-    for number in range(3):
-        assert Path(f"here/trial-{number}/seed-41/result.json").exists()
-        assert "epoch 1/1" in Path(f"here/trial-{number}/output.txt").read_text()
-        assert f"trial {number}: validation accuracy" in done.output
+    for index in range(3):
+        assert Path(f"here/trial-{index}/seed-41/result.json").exists()
+        assert "epoch 1/1" in Path(f"here/trial-{index}/output.txt").read_text()
+        assert f"trial {index}: validation accuracy" in done.output
     assert Path("here/best.yaml").exists()

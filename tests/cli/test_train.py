@@ -123,8 +123,11 @@ def test_other_settings_in_the_same_folder_are_refused(dgn: Any, training: Any) 
     dgn(*run)
     refused = dgn(*run, "--set", "network.dropout=0.5", "--data", "elsewhere")
     assert refused.exit_code == 1
-    told = "differs in data.path (None there, elsewhere requested), network.dropout (0.0 there, 0.5 requested); choose"
-    assert told in refused.stderr
+    there = Path("elsewhere").resolve()
+    message = (
+        f"differs in data.path (None there, {there} requested), network.dropout (0.0 there, 0.5 requested); choose"
+    )
+    assert message in refused.stderr
     assert len(training.calls) == 1
 
 
@@ -145,7 +148,8 @@ def test_the_default_uses_the_data_options(dgn: Any) -> None:
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     refused = dgn("train", "--device", "cpu", "--data", "nowhere")
     assert refused.exit_code == 1
-    assert "path: expected a file or folder, found nothing at nowhere" in refused.stderr
+    assert "path: expected a file or folder, found nothing at " in refused.stderr
+    assert "nowhere; check the spelling" in refused.stderr
     settings = ["data.rwse_steps=2", "data.train_fraction=0.01", "training.epochs=1", "network.hidden=4"]
     done = dgn("train", "--device", "cpu", *(arg for setting in settings for arg in ("--set", setting)))
     assert done.exit_code == 0, done.output
@@ -168,7 +172,7 @@ def test_the_real_loop_writes_the_folder(small: Any, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     for seed in (1, 2):
         folder = tmp_path / "here" / f"seed-{seed}"
-        assert {path.name for path in folder.iterdir()} >= {"result.json", "metrics.csv", "model.safetensors"}
+        assert {path.name for path in folder.iterdir()} >= {"result.json", "metrics.csv", "model"}
         result = json.loads((folder / "result.json").read_text())
         assert (result["epochs"], result["seed"]) == (2, seed)
         assert set(result["metrics"]) == {"train", "val", "test"}
@@ -186,3 +190,10 @@ def test_the_real_loop_resumes_with_more_seeds(small: Any, monkeypatch: pytest.M
     assert resumed.exit_code == 0, resumed.output
     assert "digits/dx in here: resuming: seed 1; new: seed 2" in resumed.output
     assert "seed 1: restarts, as no epoch was saved before it was stopped" in resumed.output
+
+
+def test_a_missing_metric_is_refused_before_the_graphs_are_loaded(dgn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgn.training.load.load_graphs", None)
+    failed = dgn("train", "zinc/tuned", "--set", "data.dataset=own", "--data", "mine.safetensors", "--device", "cpu")
+    assert failed.exit_code == 1
+    assert "training.metric: expected the main metric for the dataset own, got none" in failed.stderr

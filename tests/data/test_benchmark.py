@@ -1,5 +1,6 @@
 """Benchmarks by name, from files, folders and the cache, and clear errors if they are missing."""
 
+import os
 from pathlib import Path
 from urllib.error import URLError
 
@@ -10,7 +11,7 @@ from torch_geometric.data import Data
 
 from dgn.data.benchmark import TASKS, load_benchmark, with_directions, with_fraction
 from dgn.data.datasets import downloads
-from dgn.data.datasets.paths import cached_graphs, find_source
+from dgn.data.datasets.paths import cached_graphs, describe_files, find_source
 from dgn.data.packed import PackedGraphs
 from dgn.training.objectives import make_objective
 
@@ -196,3 +197,22 @@ def test_the_packed_molecules_have_the_published_sizes(name: str, nodes: int, ed
     graphs = load_benchmark(name, path=DATA).graphs
     assert (graphs.num_nodes, graphs.num_edges) == (nodes, edges)
     assert graphs.graphs["split"].bincount().tolist() == split
+
+
+def test_converted_graphs_that_cannot_be_cached_are_used(tmp_path: Path) -> None:
+    (tmp_path / "one.safetensors").mkdir()
+    graphs = PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)])
+    with pytest.warns(UserWarning, match="converted again|one.safetensors") as warned:
+        assert cached_graphs(tmp_path / "one.safetensors", "a", lambda: graphs).checksum() == graphs.checksum()
+    assert "expected a cache that can be written" in str(warned[-1].message)
+
+
+def test_sources_are_told_apart_by_content(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_bytes(b"1")
+    first, stat = describe_files([file]), file.stat()
+    file.write_bytes(b"2")
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # same size, same time
+    assert describe_files([file]) != first
+    file.write_bytes(b"1")
+    assert describe_files([file]) == first  # another time, same content

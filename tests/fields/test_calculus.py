@@ -69,6 +69,35 @@ def test_divergence_of_the_gradient_is_minus_the_laplacian(graph, dtype):
     torch.testing.assert_close(dgn.divergence(dgn.gradient(x, edge_index), edge_index, num_nodes), -laplacian @ x)
 
 
+@both_dtypes
+@undirected
+def test_divergence_of_a_weighted_gradient_is_minus_the_weighted_laplacian(graph, dtype):
+    edge_index, num_nodes = graph
+    potential, pair = random(num_nodes, 2, dtype=dtype), edge_index.sort(dim=0).values.sum(dim=0)
+    weight = 0.5 + pair.to(dtype) % 3  # the same in both directions
+    divergence = dgn.divergence(dgn.gradient(potential, edge_index, edge_weight=weight), *graph)
+    laplacian = dgn.laplacian(*graph, edge_weight=weight.double()).to(dtype)
+    torch.testing.assert_close(divergence, -(laplacian @ potential), atol=1e-4, rtol=1e-4)
+
+
+def test_an_edge_of_weight_3_is_three_parallel_edges():
+    edge_index, num_nodes = grid(2, 3)
+    weight = torch.arange(edge_index.size(1)) % 4
+    potential, x = random(num_nodes, 1), random(num_nodes, 2, seed=1)
+    weighted = dgn.gradient(potential, edge_index, edge_weight=weight.double())
+    parallel = edge_index.repeat_interleave(weight, dim=1)
+    for operator in (dgn.smoothing, dgn.derivative):
+        expected = operator(dgn.gradient(potential, parallel), parallel, num_nodes)(x)
+        torch.testing.assert_close(operator(weighted, edge_index, num_nodes)(x), expected)
+
+
+def test_weights_that_do_not_fit_are_refused():
+    edge_index, num_nodes = star(2)
+    for weight in (torch.ones(3), -torch.ones(4), torch.full((4,), torch.nan)):
+        with pytest.raises(ValueError, match="edge_weight: expected"):
+            dgn.gradient(torch.zeros(num_nodes), edge_index, edge_weight=weight)
+
+
 @undirected
 def test_gradient_and_divergence_are_adjoint_on_antisymmetric_fields(graph):
     edge_index, num_nodes = graph

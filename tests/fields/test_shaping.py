@@ -199,6 +199,34 @@ def test_arcsine_of_the_first_eigenvector_of_a_path_is_nearly_even():
     assert triangle[inside].max() / triangle[inside].min() < 1.05
 
 
+def test_rounding_at_a_crest_becomes_no_direction():
+    """All nodes at both ends of a grid are crests; the infinite slope there multiplies differences by rounding."""
+    for shape in ((9, 6), (17, 5), (12, 11)):
+        edge_index, num_nodes = grid(*shape)
+        name = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))
+        found = dgn.directions(name[edge_index], num_nodes, k=1)
+        field = dgn.gradient(dgn.arcsine(found.potential), name[edge_index])
+        across = edge_index[0] // shape[1] == edge_index[1] // shape[1]
+        assert (dgn.smoothing(field, name[edge_index], num_nodes).edge_weight[across] == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(8,), (7, 5), (5, 4, 3)])
+def test_arccosine_of_an_eigenvector_of_a_lattice_has_an_even_slope(shape):
+    found = dgn.directions(*grid(*shape), k=1)
+    field = dgn.gradient(dgn.arccosine(found.potential, found.eigenvalues, found.component), grid(*shape)[0])
+    along = field.abs()[field.abs() > 1e-6]
+    torch.testing.assert_close(along, torch.full_like(along, torch.pi / shape[0]))
+    steps = (shape[0] - 1) * found.potential.size(0) // shape[0]
+    assert len(along) == 2 * steps
+
+
+def test_arccosine_without_a_vector_is_even():
+    found = dgn.directions(torch.tensor([[0], [1]]), 3, k=2)
+    values = dgn.arccosine(found.potential, found.eigenvalues, found.component)
+    assert values.isfinite().all()
+    assert (values[2] == torch.pi / 2).all()
+
+
 def test_arcsine_of_no_nodes_is_empty():
     assert dgn.arcsine(torch.zeros(0, 2)).shape == (0, 2)
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import dgn
+from dgn.data import PackedGraphs, add_directions
 from dgn.graph.checks import check_finite, check_option
 
 PATH = torch.tensor([[0, 1], [1, 2]])
@@ -167,3 +169,22 @@ def test_valid_input_is_accepted() -> None:
     check_option("normalization", None, (None, "rw"))
     check_finite("x", torch.empty(0))
     assert dgn.laplacian(PATH, 3, edge_weight=torch.zeros(2)).to_dense().abs().sum() == 0
+
+
+@pytest.mark.parametrize("node", [2**31, 2**62, 2**63 - 1])
+def test_an_absurd_node_is_refused_before_memory_is_taken(node: int) -> None:
+    edge_index = torch.tensor([[0, node], [1, 0]])
+    message = f"edge_index: expected nodes numbered from 0, got node {node} in a graph of 2 edges"
+    assert message in refusal(lambda: dgn.as_graph(edge_index))
+    assert message in refusal(lambda: dgn.directions(edge_index))
+    assert message in refusal(lambda: dgn.directions(Data(edge_index=edge_index, num_nodes=node + 1)))
+    assert message in refusal(lambda: PackedGraphs.from_data([Data(edge_index=edge_index, num_nodes=node + 1)]))
+    assert dgn.as_graph(torch.tensor([[0], [2**24]]), 2**24 + 1).num_nodes == 2**24 + 1  # stated
+
+
+def test_a_huge_k_is_refused_at_once() -> None:
+    message = refusal(lambda: dgn.directions(PATH, k=10**12))
+    assert message.startswith("k: expected at most 1000 directions for graphs of 3 nodes, got 1000000000000")
+    assert dgn.directions(PATH, k=20).potential.shape == (3, 20)
+    packed = PackedGraphs.pack([(PATH, 3)])
+    assert "k: expected at most 1000" in refusal(lambda: add_directions(packed, k=10**12))

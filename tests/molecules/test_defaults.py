@@ -53,6 +53,6 @@ def test_a_fit_checks_for_a_rare_class_in_its_training_split(
     prediction = loaded.predict(graphs).mean
     torch.testing.assert_close(prediction, fitted.model.predict(graphs).mean)
     assert prediction.isfinite().all()
-    complete = loaded.ensemble.add_required_inputs(graphs)
+    complete = loaded.ensemble.prepare(graphs)
     shares = attribute(loaded.ensemble.networks[0], complete[0], 0)
     assert shares.nodes.isfinite().all()

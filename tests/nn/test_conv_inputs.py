@@ -1,11 +1,15 @@
 """What PyG users have in hand goes into a convolution, and what does not fit is refused with the remedy."""
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
 from torch_geometric import EdgeIndex
 
 import dgn
+from dgn.aggregation import Plan
+from dgn.graph import memo
 from dgn.nn import DGN, DGNConv, EdgeTable, NetworkSettings
 from dgn.testing import random_graph
 
@@ -62,16 +66,62 @@ def test_a_network_takes_what_a_convolution_takes(kind):
     torch.testing.assert_close(net(x, edges, field), expected)
 
 
-def test_a_graph_is_sorted_once(monkeypatch):
-    calls = []
-    group = dgn.graph.graph._group
-    monkeypatch.setattr(dgn.graph.graph, "_group", lambda *arguments: calls.append(1) or group(*arguments))
-    graph, field = dgn.as_graph(EDGES, N), random(E, 1, seed=1)
-    layer = conv(backend="reference")
-    first = layer(random(N, 4), graph, field)
-    assert torch.equal(layer(random(N, 4), graph, field), first)
-    assert torch.equal(layer(random(N, 4), EDGES, field), first)
-    assert len(calls) == 2  # the graph, and the bare edge_index
+def count_calls(monkeypatch, module, name):
+    calls, original = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *arguments: calls.append(1) or original(*arguments))
+    return calls
+
+
+@pytest.mark.parametrize("as_given", [lambda edges: edges, lambda edges: dgn.as_graph(edges, N), EdgeIndex])
+def test_layers_that_are_given_the_same_edges_sort_and_weigh_them_once(as_given, monkeypatch):
+    sorts = count_calls(monkeypatch, dgn.graph.graph, "_group")
+    weighings = count_calls(monkeypatch, Plan, "compute_weights")
+    edges, field = as_given(EDGES.clone()), random(E, 1, seed=1)
+    layers = [conv(backend="reference") for _ in range(3)]
+    for layer in layers:
+        assert torch.equal(layer(random(N, 4), edges, field), layer(random(N, 4), edges, field))
+    assert (len(sorts), len(weighings)) == (1, 1)
+
+
+def test_a_change_in_place_is_noticed():
+    edges, field, layer = EDGES.clone(), random(E, 1, seed=1), conv(backend="reference")
+    x = random(N, 4)
+    first = layer(x, edges, field)
+    edges.copy_(edges.flip(0))
+    turned = layer(x, edges, field)
+    assert torch.equal(turned, layer(x, edges.clone(), field))
+    assert not torch.equal(turned, first)
+    field.mul_(torch.linspace(-1, 2, E)[:, None])
+    assert torch.equal(layer(x, edges, field), layer(x, edges, field.clone()))
+    assert not torch.equal(layer(x, edges, field), turned)
+
+
+def test_nothing_is_kept_of_edges_and_fields_that_are_gone():
+    edges, field, layer = EDGES.clone(), random(E, 1, seed=1), conv(backend="reference")
+    layer(random(N, 4), edges, field)
+    graph = weakref.ref(dgn.as_graph(edges, N))
+    before = len(memo._BY_TENSOR)
+    del edges
+    assert graph() is None
+    assert len(memo._BY_TENSOR) == before - 1
+
+
+def test_a_field_that_is_learned_is_weighed_anew():
+    field, layer, x = random(E, 1, seed=1).requires_grad_(), conv(backend="reference"), random(N, 4)
+    for _ in range(2):
+        field.grad = None
+        layer(x, EDGES, field).sum().backward()
+        assert field.grad is not None
+
+
+def test_edges_of_inference_mode_train_later():
+    layer, x = conv(backend="reference"), random(N, 4)
+    with torch.inference_mode():
+        edges, field = EDGES.clone(), random(E, 1, seed=1)
+        expected = layer(x, edges, field)
+    out = layer(x, edges, field)
+    out.sum().backward()
+    assert torch.equal(out, expected)
 
 
 @pytest.mark.parametrize("message", ["simple", "complex"])
@@ -141,7 +191,7 @@ UNFIT = {
     "no edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field), "got None; edge features need"),
     "few edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field, random(3, 2)), "got 3 rows of width 2"),
     "narrow edges": ({"message": "complex", "edge_dim": 2}, (x, EDGES, field, random(E, 1)), "edge_attr: expected"),
-    "another graph": ({}, (x, dgn.as_graph(EDGES, 9), field), "expected a graph of 7 nodes, as x has, got one of 9"),
+    "another graph": ({}, (x, dgn.as_graph(EDGES, 9), field), "num_nodes: expected 9, as the Graph has, got 7"),
     "missing node": ({}, (x[:3], EDGES, field), "edge_index: expected nodes from 0 to below num_nodes=3"),
 }  # fmt: skip
 

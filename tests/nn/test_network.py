@@ -141,7 +141,7 @@ def test_the_weights_of_the_field_are_computed_once(monkeypatch):
     calls = []
     compute = Plan.compute_weights
     monkeypatch.setattr(Plan, "compute_weights", lambda *arguments: calls.append(1) or compute(*arguments))
-    network(num_layers=5)(GRAPHS[0])
+    network(num_layers=5)(GRAPHS[0].clone())
     assert len(calls) == 1
 
 

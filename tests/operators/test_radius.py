@@ -25,7 +25,7 @@ orders = pytest.mark.parametrize("permutations", [False, True])
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("radius", [0, 1, 2, 3])
-def test_numbers_of_parameters_are_those_of_the_paper(n, radius):
+def test_parameter_counts_are_those_of_the_paper(n, radius):
     edge_index, num_nodes = path(4)
     fields = random(6, n)
     ordered = dgn.walks(fields, edge_index, num_nodes, radius)
@@ -93,8 +93,8 @@ def test_shared_prefixes_are_computed_once(permutations, monkeypatch):
 def test_walks_without_permutations_keep_the_fields_in_order():
     family = dgn.walks(random(4, 3), *path(3), radius=3)
     for word in family.words:
-        numbers = [abs(step) for step in word]
-        assert numbers == sorted(numbers)
+        directions = [abs(step) for step in word]
+        assert directions == sorted(directions)
 
 
 @both_dtypes

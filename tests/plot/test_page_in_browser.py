@@ -88,22 +88,22 @@ def expected(scene: Scene, settings: dict[str, Any], noise: list[float]) -> tupl
     "changes", [{}, {"angle": 0.7}, {"strength": 1.3, "draw": 5}, {"direction": 2, "partner": 3, "angle": -2.5}]
 )
 def test_weights_are_those_of_dgn(page: Any, scenes: list[Scene], changes: dict[str, Any]) -> None:
-    for number, scene in enumerate(scenes[:3]):
-        noise = page.execute_script("return Field.noise(Page.scenes[arguments[0]], arguments[1])", number, 5)
+    for index, scene in enumerate(scenes[:3]):
+        noise = page.execute_script("return Field.noise(Page.scenes[arguments[0]], arguments[1])", index, 5)
         signal = torch.arange(scene.num_nodes, dtype=torch.float64) ** 2
         for operator in ("smoothing", "derivative", "absolute", "forward", "backward"):
             for hardening in ("none", "soft", "hard"):
                 settings = {**PLAIN, **changes, "operator": operator, "hardening": hardening}
                 compute = "return Field.compute(Page.scenes[arguments[0]], arguments[1], arguments[2])"
-                found = page.execute_script(compute, number, settings, signal.tolist())
+                actual = page.execute_script(compute, index, settings, signal.tolist())
                 field, weights = expected(scene, settings, noise)
                 result = weights(signal)[:, 0]
                 result = result.abs() if operator == "absolute" else result
                 close = {"rtol": 0.0, "atol": 1e-12}
-                torch.testing.assert_close(doubles(found["field"]), field, **close)
-                torch.testing.assert_close(doubles(found["edge"]), weights.edge_weight[:, 0], **close)
-                torch.testing.assert_close(doubles(found["self"]), weights.self_weight[:, 0], **close)
-                torch.testing.assert_close(doubles(found["result"]), result, rtol=0, atol=1e-10)
+                torch.testing.assert_close(doubles(actual["field"]), field, **close)
+                torch.testing.assert_close(doubles(actual["edge"]), weights.edge_weight[:, 0], **close)
+                torch.testing.assert_close(doubles(actual["self"]), weights.self_weight[:, 0], **close)
+                torch.testing.assert_close(doubles(actual["result"]), result, rtol=0, atol=1e-10)
 
 
 def test_noise_is_antisymmetric_and_bounded(page: Any, scenes: list[Scene]) -> None:
@@ -329,6 +329,6 @@ def test_labels_have_contrast_on_every_colour(browser: Any, tmp_path: Path, them
     open_scene(browser, scene, tmp_path)
     browser.execute_script(SET, "signal", "heat")
     browser.execute_script(SET, "theme", theme)
-    found = browser.execute_script(CONTRAST)
-    assert len(found) == 41
-    assert min(found) > 3.6
+    contrasts = browser.execute_script(CONTRAST)
+    assert len(contrasts) == 41
+    assert min(contrasts) > 3.6

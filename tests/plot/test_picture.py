@@ -126,8 +126,8 @@ def test_names_with_dollars_are_drawn_literally(tmp_path: Path) -> None:
     ends, place = torch.tensor([[0, 2], [1, 3]]), np.arange(8.0).reshape(4, 2)
     draw_picture(Scene("$n_$", ends, place, ("$x_$", "b", "$z_$", "d")), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
-    for words in ("$n_$", "$x_$", "$z_$ and 1 more"):
-        assert f"<!-- {words} -->" in text
+    for name in ("$n_$", "$x_$", "$z_$ and 1 more"):
+        assert f"<!-- {name} -->" in text
 
 
 def test_large_graphs_and_other_suffixes_are_refused(tmp_path: Path) -> None:

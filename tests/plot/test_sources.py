@@ -17,7 +17,7 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="x" for="node" attr.name="x" attr.type="double"/><key id="y" for="node" attr.name="y" attr.type="double"/>
 <key id="h" for="node" attr.name="heat" attr.type="int"/><key id="w" for="edge" attr.name="weight" attr.type="double"/>
 <key id="s" for="node" attr.name="colour" attr.type="string"/>
-<graph edgedefault="{kind}">
+<graph edgedefault="{edge_default}">
 <node id="a"><data key="x">0</data><data key="y">1</data><data key="h">7</data><data key="s">red</data></node>
 <node id="b"><data key="x">2</data><data key="y">3</data><data key="h">8</data></node>
 <edge source="a" target="b"><data key="w">2.5</data></edge>
@@ -34,10 +34,10 @@ def test_a_molecule_has_atoms_bonds_and_coordinates() -> None:
     assert np.allclose(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), 1, atol=0.05)
 
 
-@pytest.mark.parametrize(("kind", "edges"), [("undirected", [[0, 1], [1, 0]]), ("directed", [[0], [1]])])
-def test_graphml_has_positions_weights_and_signals(tmp_path: Path, kind: str, edges: list[list[int]]) -> None:
+@pytest.mark.parametrize(("edge_default", "edges"), [("undirected", [[0, 1], [1, 0]]), ("directed", [[0], [1]])])
+def test_graphml_has_positions_weights_and_signals(tmp_path: Path, edge_default: str, edges: list[list[int]]) -> None:
     path = tmp_path / "pair.graphml"
-    path.write_text(GRAPHML.format(kind=kind))
+    path.write_text(GRAPHML.format(edge_default=edge_default))
     scene = read_scene(str(path))
     assert scene.labels == ("a", "b")
     assert scene.edge_index.tolist() == edges
@@ -98,7 +98,9 @@ def test_inputs_that_cannot_be_drawn_are_refused(
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text("smiles\nCC\n")
     Path("bad.graphml").write_text("<graphml><graph>")
-    heavy = GRAPHML.format(kind="directed").replace('"weight" attr.type="double"', '"weight" attr.type="string"')
+    heavy = GRAPHML.format(edge_default="directed").replace(
+        '"weight" attr.type="double"', '"weight" attr.type="string"'
+    )
     Path("weight.graphml").write_text(heavy.replace(">2.5<", ">heavy<"))
     PackedGraphs.pack([(PATH[:, :0], 0)]).save("none.safetensors")
     PackedGraphs.pack([(PATH, 3)]).with_values(nodes={"pos": torch.rand(3)}).save("line.safetensors")
@@ -123,7 +125,7 @@ def test_a_long_smiles_with_a_dot_is_not_a_file() -> None:
 )
 def test_graphml_with_bad_attributes_is_refused(tmp_path: Path, good: str, bad: str) -> None:
     path = tmp_path / "bad.graphml"
-    path.write_text(GRAPHML.format(kind="directed").replace(good, bad, 1))
+    path.write_text(GRAPHML.format(edge_default="directed").replace(good, bad, 1))
     with pytest.raises(ValueError, match=r"bad\.graphml: expected a graph as GraphML"):
         read_scene(str(path))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dgn.training.experiment import load_experiment
-from dgn.training.run_folder import to_json, write_run, write_text
+from dgn.training.run_folder import seal, to_json, write_run, write_text
 from reproduce.beyond import beyond_sections
 from reproduce.page import read_notes, results_page
 from reproduce.results import collect_results, read_results, wall_seconds
@@ -120,7 +120,7 @@ def test_a_file_at_the_wrong_path_is_refused(tmp_path: Path, make_run: Any) -> N
 def test_a_file_with_changed_settings_is_refused(tmp_path: Path, make_run: Any) -> None:
     content = json.loads(to_json(make_run()))
     content["experiment"]["training"]["epochs"] = 3
-    write_text(tmp_path / "zinc" / "tuned" / "seed-41.json", json.dumps(content))
+    write_text(tmp_path / "zinc" / "tuned" / "seed-41.json", seal(content))
     with pytest.raises(
         ValueError, match=r"seed-41.json: expected the settings of zinc/tuned, got others in training.ep"
     ):

@@ -55,7 +55,8 @@ def test_graphs_are_loaded_once_per_dataset(reproduce: Any, training: Any, monke
     rows = ("--rows", "mean,mean-dx1,mean-dx1-dx2", "--seeds", "41", "--data", "here", "--device", "cpu")
     assert reproduce("table1", "--dataset", "zinc,molhiv", *rows).exit_code == 0
     assert len(training.calls) == 9 + 3
-    assert loaded == [("zinc", 2, "here"), ("molhiv", 2, "here")]
+    here = str(Path("here").resolve())
+    assert loaded == [("zinc", 2, here), ("molhiv", 2, here)]
 
 
 def test_curves_are_drawn_at_the_end(reproduce: Any, training: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_networks_beyond_the_paper_are_a_column_without_ablations(make_run: Any)
     assert "(docs/beyond.md)" in results_summary(results)
 
 
-def test_without_results_it_says_so() -> None:
+def test_missing_results_are_stated() -> None:
     assert results_summary({}) == "No results yet."
 
 

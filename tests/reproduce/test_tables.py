@@ -21,7 +21,7 @@ def test_one_seed_of_an_unpublished_run_is_one_row(make_run: Any) -> None:
     assert [row[0] for row in seeds_table([make_run("digits/mean")]).rows] == ["41"]
 
 
-def test_runs_side_by_side(make_run: Any) -> None:
+def test_compared_runs_are_rows(make_run: Any) -> None:
     table = comparison_table({"mean": [make_run("digits/mean", test=0.9)], "dx": [make_run("digits/dx", test=0.95)]})
     assert table.header[3] == "test accuracy"
     assert table.rows == (

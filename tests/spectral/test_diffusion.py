@@ -79,7 +79,7 @@ def test_heat_ends_in_proportion_to_degree(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("graph", ["path 60", "connected 40 1 + cycle 5 + nodes 1"], indirect=True)
-def test_heat_never_gets_lost(graph: Graph) -> None:
+def test_heat_is_conserved(graph: Graph) -> None:
     total = dgn.heat_kernel(graph, time=1e300).sum(dim=1)
     torch.testing.assert_close(total, torch.ones_like(total), **CLOSE)
 

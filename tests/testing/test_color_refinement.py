@@ -64,7 +64,7 @@ def test_known_pairs(first, second, same):
     assert same_to_weisfeiler_leman(first, second) is same
 
 
-def test_features_can_tell_apart_what_the_structure_cannot():
+def test_features_can_distinguish_what_the_structure_cannot():
     triangles = disjoint_union(cycle(3), cycle(3))[:2]
     pair = torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0, 0.0])
     assert not same_to_weisfeiler_leman(cycle(6), triangles, pair, torch.tensor([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]))

@@ -25,9 +25,9 @@ def arccosine_fields(shape, dtype):
     fields = []
     for length in shape:
         which = (directions.eigenvalues[0] - (2 - 2 * math.cos(math.pi / length))).abs().argmin()
-        wave = directions.potential[:, which]
-        wave = wave / wave[0] * math.cos(math.pi / (2 * length))
-        fields.append(dgn.gradient(length / math.pi * wave.arccos(), grid(*shape)[0]))
+        phase = dgn.arccosine(directions.potential, directions.eigenvalues)[:, which]
+        phase = phase if phase[0] < phase[-1] else math.pi - phase  # of either sign
+        fields.append(dgn.gradient(length / math.pi * phase, grid(*shape)[0]))
     return torch.stack(fields, dim=1).to(dtype)
 
 

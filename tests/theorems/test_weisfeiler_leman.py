@@ -1,4 +1,4 @@
-"""Theorem 2.5: one directional layer tells apart graphs that 1-WL, and mean, sum and max with degree scalers, cannot.
+"""Theorem 2.5: one directional layer distinguishes graphs that 1-WL, and mean, sum and max with degree scalers, cannot.
 
 The pair is decalin, two hexagons that share an edge, and bicyclopentyl, two pentagons joined by a bond.
 """
@@ -55,13 +55,13 @@ def multiset(rows):
     return torch.tensor(sorted(rows.double().round(decimals=4).tolist()))
 
 
-def test_1_wl_cannot_tell_them_apart():
+def test_1_wl_cannot_distinguish_them():
     assert same_to_weisfeiler_leman(DECALIN, BICYCLOPENTYL)
     assert same_to_weisfeiler_leman(DECALIN, BICYCLOPENTYL, degree(*DECALIN), degree(*BICYCLOPENTYL))
 
 
 @both_dtypes
-def test_mean_sum_and_max_with_degree_scalers_cannot_tell_them_apart(dtype):
+def test_mean_sum_and_max_with_degree_scalers_cannot_distinguish_them(dtype):
     first, second = (undirected_layer(degree(*graph, dtype), *graph) for graph in (DECALIN, BICYCLOPENTYL))
     torch.testing.assert_close(multiset(first), multiset(second))
 
@@ -73,7 +73,7 @@ def test_their_first_direction_is_unique(graph):
 
 @both_dtypes
 @pytest.mark.parametrize("operator", ["av", "dx"])
-def test_one_directional_operator_tells_them_apart(operator, dtype):
+def test_one_directional_operator_distinguishes_them(operator, dtype):
     first, second = (
         directional_columns(degree(*graph, dtype), *graph)[operator].sort().values for graph in (DECALIN, BICYCLOPENTYL)
     )

@@ -2,17 +2,22 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 import torch
 
+import dgn
 from dgn.aggregation import make_plan
+from dgn.data import PackedGraphs, add_directions
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.eigenspaces import find_eigenspaces
+from dgn.testing import complete, cycle, disjoint_union, path
 from dgn.training.augment import augment, changes_field, is_active, mirrors_alone
 from dgn.training.config import AugmentationSettings
 from dgn.training.shared_data import prepare
+from dgn.training.trainer import train
 from dgn.training.tta import reflect_weights
 from tests.training.small import make_benchmark, make_experiment, molecules
 
@@ -21,10 +26,15 @@ MIRROR_REMEDY = "leave it out, or set augmentation.reflection"
 EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample": True}
 
 
+def make_dataset(graphs, *nodes):
+    dataset = DeviceDataset(graphs, {"nodes": ["component", *nodes], "edges": ["field"]}, "cpu")
+    dataset.eigenspaces = find_eigenspaces(graphs, dataset.graph, None)
+    return dataset
+
+
 @pytest.fixture(scope="module")
 def dataset():
-    names = {"nodes": ["gap", "component"], "edges": ["field"]}
-    return DeviceDataset(molecules(), names, "cpu")
+    return make_dataset(molecules())
 
 
 def augmented(dataset, seed=0, plan=IDENTITY, **settings):
@@ -93,9 +103,10 @@ def test_distortion_is_bounded_and_antisymmetric(dataset):
 
 def test_resampling_mixes_repeated_eigenspaces_only(dataset):
     field, result = dataset.edges["field"], augmented(dataset, resample=True)
-    mixed = molecules().nodes["repeated"].all(dim=1)[dataset.graph.target]
+    repeated = molecules().nodes["repeated"][dataset.graph.target]
+    assert torch.equal(result[~repeated], field[~repeated])
+    mixed = (of_edge(dataset) % 3 == 1) & repeated.all(dim=1)  # rings, whose first eigenspace has two dimensions
     assert 0.2 < mixed.float().mean() < 0.8
-    assert torch.equal(result[~mixed], field[~mixed])
     # A rotation of two columns keeps the length of every row of two numbers.
     torch.testing.assert_close(result[mixed].norm(dim=1), field[mixed].norm(dim=1), atol=1e-6, rtol=0)
     moved = torch.zeros(40).index_add(0, of_edge(dataset), (result - field).norm(dim=1))
@@ -135,16 +146,122 @@ def test_no_augmentation_amplifies_rounding_to_a_direction(dataset):
 
 
 def test_resampling_of_coordinates_is_refused():
-    dataset = DeviceDataset(molecules(), {"nodes": ["potential"], "edges": ["field"]}, "cpu")
+    pictures = add_coordinates(PackedGraphs.pack([cycle(4), cycle(5)]), torch.rand(9, 2))
     with pytest.raises(ValueError, match=r"augmentation.resample: expected eigenvectors that were computed"):
-        augmented(dataset, resample=True)
+        find_eigenspaces(pictures, pictures.graph, None)
+
+
+def test_resampling_reaches_vectors_beyond_the_last_column():
+    """Direction 1 of a ring has a partner, those of a complete graph of six nodes have three more."""
+    graphs = add_directions(PackedGraphs.pack([cycle(6), complete(6), path(5)]), k=1)
+    dataset = make_dataset(graphs, "potential")
+    assert dataset.eigenspaces.gap.size(1) == 5
+    result = seen(dataset, resample=True)
+    batch, potential = dataset.graph.batch, dataset.nodes["potential"]
+    drawn, field = result.nodes["potential"], dgn.gradient(result.nodes["potential"], dataset.graph)
+    torch.testing.assert_close(result.weights, field, atol=1e-6, rtol=0)
+    for graph, edges, moves in ((0, cycle(6), True), (1, complete(6), True), (2, path(5), False)):
+        value = dgn.directions(*edges, k=1).eigenvalues[0, 0].float()
+        one = drawn[batch == graph]
+        torch.testing.assert_close(dgn.laplacian(*edges).float() @ one, value * one, atol=1e-5, rtol=0)
+        torch.testing.assert_close(one.norm(), torch.tensor(1.0))
+        assert torch.equal(one, potential[batch == graph]) != moves
+
+
+@pytest.mark.parametrize("name", ["reflection", "resample"])
+def test_potentials_follow_their_field(name):
+    dataset = make_dataset(molecules(), "potential")
+    result = seen(dataset, **{name: True})
+    expected = dgn.gradient(result.nodes["potential"], dataset.graph)
+    torch.testing.assert_close(result.weights, expected, atol=1e-6, rtol=0)
+    assert not torch.equal(result.nodes["potential"], dataset.nodes["potential"])
+
+
+def test_noise_on_the_potential_leaves_a_gradient():
+    dataset = make_dataset(molecules(), "potential")
+    result, potential, batch = seen(dataset, distortion=0.3, distortion_of="potential"), *bounds_of(dataset)
+    noise = (result.nodes["potential"] - dataset.nodes["potential"]).abs()
+    assert (noise <= 0.3 * potential[batch] + 1e-6).all()
+    assert noise.max() > 0.25 * potential.max()
+    torch.testing.assert_close(
+        result.weights, dgn.gradient(result.nodes["potential"], dataset.graph), atol=1e-6, rtol=0
+    )
+
+
+def bounds_of(dataset):
+    """The mean absolute value of each potential in each graph, and the graph of each node."""
+    batch, potential = dataset.graph.batch, dataset.nodes["potential"]
+    return torch.stack([potential[batch == graph].abs().mean(dim=0) for graph in range(40)]), batch
+
+
+def test_each_connected_component_has_a_sign_of_its_own():
+    pairs = disjoint_union(*[path(3)] * 200)
+    dataset = make_dataset(add_directions(PackedGraphs.pack([pairs[:2], path(4)]), k=2))
+    ratio = (augmented(dataset, reflection=True) / dataset.edges["field"])[: 200 * 4].view(200, 4, 2)
+    signs = ratio.nanmean(dim=1)
+    assert (signs.abs() == 1).all()
+    assert (signs.mean(dim=0).abs() < 0.25).all()
+    assert len(signs.unique(dim=0)) == 4  # directions are independent
+
+
+@pytest.mark.parametrize(
+    ("settings", "network", "message"),
+    [
+        ({"rotation": 9.0}, {"num_eigenvector_features": 2}, "rotation: .* reads the field alone, got .*num_eigenvec"),
+        ({"rotation": 9.0}, {"readout": "directional"}, "rotation: .* reads the field alone, got .*readout: direct"),
+        ({"distortion": 0.1}, {"num_eigenvector_features": 2}, "distortion: .*set augmentation.distortion_of: poten"),
+    ],
+)
+def test_changes_that_no_potential_can_follow_are_refused(settings, network, message):
+    experiment = make_experiment(data={"directions": 2}, augmentation=settings, network=network)
+    with pytest.raises(ValueError, match=rf"^augmentation\.{message}"):
+        prepare(experiment, make_benchmark(), torch.device("cpu"))
+
+
+def losses(augmentation, network=MappingProxyType({}), graphs=None):
+    benchmark = make_benchmark()
+    benchmark = benchmark if graphs is None else replace(benchmark, graphs=graphs)
+    experiment = make_experiment(augmentation=augmentation, network=dict(network))
+    (result,) = train(experiment, benchmark, [1], None, "cpu")
+    return [row["train_loss"] for row in result.history]
+
+
+def test_training_on_rings_differs_with_and_without_resampling():
+    known = make_benchmark().graphs
+    rings = add_directions(PackedGraphs.pack([cycle(5 + index % 4) for index in range(60)]), k=1)
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randint(5, (rings.num_nodes,), generator=draw)
+    split = torch.arange(60) % 3
+    rings = rings.with_values(
+        nodes={"x": x},
+        edges={"edge_attr": torch.zeros(rings.num_edges, dtype=known.edges["edge_attr"].dtype)},
+        graphs={"y": torch.rand(60, generator=draw), "split": split.to(torch.uint8)},
+    )
+    plain, resampled = (losses({"resample": resample}, graphs=rings) for resample in (False, True))
+    assert plain != resampled
+
+
+@pytest.mark.parametrize(
+    ("settings", "readout"),
+    [
+        ({"reflection": True}, "mean"),  # the directional readout is blind to the sign of a connected graph
+        ({"resample": True}, "mean"),
+        ({"resample": True}, "directional"),
+        ({"distortion": 0.3, "distortion_of": "potential"}, "mean"),
+        ({"distortion": 0.3, "distortion_of": "potential"}, "directional"),
+    ],
+)
+def test_augmentation_changes_the_loss_of_positional_inputs(settings, readout):
+    network = {"aggregators": ["mean"], "readout": readout, "num_eigenvector_features": 2 * (readout == "mean")}
+    plain, changed = (losses(augmentation, network) for augmentation in ({}, settings))
+    assert plain != changed
 
 
 def test_resampling_without_repeated_eigenvalues_is_the_identity():
     graphs = molecules().select(
         (~molecules().nodes["repeated"].any(dim=1)[molecules().node_pointer[:-1]]).nonzero()[:, 0]
     )
-    dataset = DeviceDataset(graphs, {"nodes": ["gap", "component"], "edges": ["field"]}, "cpu")
+    dataset = make_dataset(graphs)
     assert torch.equal(augmented(dataset, resample=True), dataset.edges["field"])
 
 

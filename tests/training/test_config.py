@@ -4,6 +4,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from dgn.training.config_parser import key_of
 from dgn.training.experiment import SECTIONS, Experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
@@ -14,7 +15,7 @@ def row(section: type, key: str) -> str:
     default = "required" if field.default is MISSING else f"`{as_yaml(field.default)}`"
     options = choices(get_type_hints(section)[key])
     words = f": {', '.join(f'`{option}`' for option in options)}" if options else ""
-    return f"| `{key}` | {default} | {field.metadata['meaning']}{words} |"
+    return f"| `{key_of(field)}` | {default} | {field.metadata['meaning']}{words} |"
 
 
 def choices(hint: Any) -> list[str]:

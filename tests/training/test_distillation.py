@@ -12,7 +12,7 @@ from dgn.data.benchmark import with_fraction
 from dgn.data.precompute.encodings import with_encodings
 from dgn.training.distillation import add_soft_targets, find_teacher_runs
 from dgn.training.evaluate import SOFT_TARGETS
-from dgn.training.inference import load_trained, predict_graphs, predict_split
+from dgn.training.model import load_trained, predict_split
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment
@@ -45,10 +45,7 @@ def test_soft_targets_mix_the_label_and_the_mean_of_the_teachers(run):
     benchmark = make_benchmark("classification")
     graphs = benchmark.graphs.select((benchmark.graphs.graphs["split"] == 0).nonzero()[:, 0])
     probability = torch.stack(
-        [
-            predict_graphs(load_trained(folder, benchmark), graphs, "cpu").softmax(dim=1)
-            for folder in find_teacher_runs(student(run))
-        ]
+        [load_trained(folder, "cpu").outputs(graphs)[0].softmax(dim=1) for folder in find_teacher_runs(student(run))]
     )
     assert (probability[0] - probability[1]).abs().max() > 1e-3
     label = 0.8 * torch.eye(3)[graphs.graphs["y"]] + 0.2 / 3
@@ -81,7 +78,7 @@ def test_teachers_change_the_training_loss_and_are_not_needed_at_inference(run, 
         experiment = make_experiment(training={**settings, "epochs": 2}, network={"ensemble_size": 2})
         (result,) = train(experiment, benchmark, [3], tmp_path / str(len(settings)), "cpu")
         losses.append([row["train_loss"] for row in result.history])
-        trained = load_trained(tmp_path / str(len(settings)) / "seed-3", benchmark)  # without its teachers
+        trained = load_trained(tmp_path / str(len(settings)) / "seed-3", "cpu")  # without its teachers
         assert trained.metrics == result.metrics
     assert losses[0] != losses[1]
 
@@ -106,6 +103,8 @@ def test_a_fraction_of_the_training_graphs_has_the_same_soft_targets(run):
     experiment = make_experiment(data={"train_fraction": 0.5}, training={"distill_from": str(run)})
     full, half = distilled(run), distill(experiment)
     torch.testing.assert_close(half.store.graphs[SOFT_TARGETS][:12], full.store.graphs[SOFT_TARGETS][:12])
+    half = distill(experiment, with_fraction(make_benchmark("classification"), 0.5))
+    torch.testing.assert_close(half.store.graphs[SOFT_TARGETS][:12], full.store.graphs[SOFT_TARGETS][:12])
 
 
 @pytest.mark.parametrize("shift", [1, 2])
@@ -123,17 +122,19 @@ def test_teachers_trained_with_other_graphs_are_refused(run):
         ValueError, match=r"training\.distill_from: expected .* these graphs, got .*seed-1: data: expected"
     ):
         distill(make_experiment(data={"ring_sizes": [3]}, training={"distill_from": str(run)}), rings)
-    half = with_fraction(make_benchmark("classification"), 0.5)
-    with pytest.raises(ValueError, match=r"training\.distill_from: expected .* these graphs, got .*seed-1: fraction"):
-        distill(make_experiment(data={"train_fraction": 0.5}, training={"distill_from": str(run)}), half)
+    other = replace(make_benchmark("classification"), num_targets=4)
+    with pytest.raises(
+        ValueError, match=r"seed-1: objective: expected classification with 4 classes, got .* 3 outputs"
+    ):
+        distill(student(run), other)
 
 
 def test_teachers_may_be_ensembles_with_mirrored_inference(tmp_path):
     benchmark = make_benchmark("classification", coordinates=True)
     train(make_experiment(network={"ensemble_size": 2, "tta_mirror": True}), benchmark, [1], tmp_path, "cpu")
     shared = distill(make_experiment(training={"distill_from": str(tmp_path), "distill_weight": 1.0}), benchmark)
-    (trained,) = (load_trained(folder, benchmark) for folder in find_teacher_runs(student(tmp_path)))
-    expected = predict_split(trained, "train", "cpu").prediction.softmax(dim=1)
+    (trained,) = (load_trained(folder, "cpu") for folder in find_teacher_runs(student(tmp_path)))
+    expected = predict_split(trained, benchmark, "train").prediction.softmax(dim=1)
     torch.testing.assert_close(shared.store.graphs[SOFT_TARGETS][:24], expected)
 
 
@@ -171,8 +172,8 @@ def test_teacher_runs_are_found_under_the_same_root(tmp_path, monkeypatch):
     experiment = replace(make_experiment(training={"distill_from": "some/teachers"}), name="some/student")
     folders = {}
     for path in ("runs/some/teachers", "there/some/teachers", "some/teachers"):
-        (tmp_path / path / "seed-2").mkdir(parents=True)
-        (tmp_path / path / "seed-2" / "model.safetensors").touch()
+        (tmp_path / path / "seed-2" / "model").mkdir(parents=True)
+        (tmp_path / path / "seed-2" / "model" / "model.json").touch()
     for out in (None, "there/some/student", "there/other"):
         (folders[out],) = find_teacher_runs(experiment, None if out is None else Path(out))
     assert folders[None] == folders["there/other"] == Path("runs/some/teachers/seed-2")

@@ -68,4 +68,4 @@ def test_the_saved_weights_are_those_that_were_scored(tmp_path, checkpoint):
     assert result.metrics["val"] != other.metrics["val"]
     scores = [row["mae"] for row in result.history]
     assert result.metrics["val"]["mae"] == pytest.approx(scores[-1] if checkpoint == "last" else min(scores), rel=1e-6)
-    assert load_file(tmp_path / "seed-0" / "model.safetensors")
+    assert load_file(tmp_path / "seed-0" / "model" / "weights.safetensors")

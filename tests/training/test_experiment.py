@@ -186,3 +186,58 @@ def test_shipped_files_state_no_defaults_except_aggregators() -> None:
             stated = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
             stated.pop("aggregators", None)  # the name of an experiment: stated in any case
             assert not {key for key, value in stated.items() if value == defaults[key]}, name
+
+
+def test_the_path_of_the_data_is_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    file = tmp_path / "settings" / "mine.yaml"
+    for written, expected in (
+        ("graphs.npz", tmp_path / "settings" / "graphs.npz"),
+        ("../graphs.npz", tmp_path / "graphs.npz"),
+        (f"{tmp_path}/graphs.npz", tmp_path / "graphs.npz"),
+    ):
+        file.write_text(f"data: {{dataset: own, path: {written}}}\nnetwork: {{hidden: 8}}")
+        for name in (file, "../settings/mine.yaml"):
+            assert load_experiment(name).data.path == str(expected)
+    # An override is typed in the working directory.
+    assert load_experiment(file, ["data.path=graphs.npz"]).data.path == str(tmp_path / "here" / "graphs.npz")
+    assert load_experiment("zinc/tuned").data.path is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "came"),
+    [
+        (["augmentation.resample=true"], "augmentation.resample"),
+        (["data.dataset=cifar10"], "the coordinates of cifar10"),
+    ],
+)
+def test_arcsines_are_of_eigenvectors_in_their_own_basis(changes, came) -> None:
+    with pytest.raises(ValueError, match=f"data.arcsine: expected eigenvectors in their own basis, got {came}; leave"):
+        load_experiment("zinc/simple/mean-dx1", ["data.arcsine=true", *changes])
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "{a: " * 5000, "a: [1", "\tb: 1", "&a [*a]"])
+def test_malformed_and_deep_yaml_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"mine\.yaml: .*expected") as caught:
+        load_experiment(tmp_path / "mine.yaml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("network.hidden", 10**30),
+        ("network.num_layers", 10**6),
+        ("training.epochs", 2**31),
+        ("training.learning_rate", 10**400),
+        ("training.weight_decay", 1e300),
+        ("data.ring_sizes", [10**20]),
+        ("data.directions", 10**9),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(key: str, value: object) -> None:
+    with pytest.raises(ValueError, match=rf"{key}: expected .*number"):
+        load_experiment("zinc/tuned", [f"{key}={value}"])

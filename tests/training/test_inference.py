@@ -9,12 +9,13 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
+from dgn.data.benchmark import load_benchmark
 from dgn.data.datasets.from_graphs import benchmark_from_graphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
 from dgn.training.experiment import load_experiment
-from dgn.training.inference import load_trained, predict_graphs, predict_split
 from dgn.training.load import load_graphs
+from dgn.training.model import load_trained, predict_split
 from dgn.training.objectives import make_objective
 from dgn.training.shared_data import SPLITS
 from dgn.training.trainer import train
@@ -40,14 +41,14 @@ def test_predictions_have_the_scores_of_the_run(case: str, tmp_path: Path) -> No
     experiment = make_experiment(**changes)
     benchmark = with_encodings(make_benchmark(objective), experiment.data.rwse_steps, experiment.data.ring_sizes)
     (result,) = train(experiment, benchmark, [7], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-7", benchmark)
+    trained = load_trained(tmp_path / "seed-7", "cpu")
     assert trained.experiment == experiment
     assert trained.metrics == result.metrics
     assert not trained.network.training
     scored = make_objective(objective, benchmark.metric)
     split = benchmark.graphs.graphs["split"]
     for number, name in enumerate(SPLITS):
-        prediction, target = predict_split(trained, name, "cpu")
+        prediction, target = predict_split(trained, benchmark, name)
         values = benchmark.graphs.nodes if "y" in benchmark.graphs.nodes else benchmark.graphs.graphs
         rows = split == number if values is benchmark.graphs.graphs else split[benchmark.graphs.graph.batch] == number
         expected = values["y"][rows]
@@ -79,26 +80,26 @@ def test_new_graphs_get_the_inputs_of_the_training_graphs(case: str, tmp_path: P
     benchmark = replace(known, graphs=add_directions(raw, k, data.normalization) if k else raw)
     benchmark = with_encodings(benchmark, data.rwse_steps, data.ring_sizes)
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-0", benchmark)
-    prediction, target = predict_split(trained, "test", "cpu")
+    trained = load_trained(tmp_path / "seed-0", "cpu")
+    prediction, target = predict_split(trained, benchmark, "test")
     assert float((prediction - target).abs().mean()) == pytest.approx(result.metrics["test"]["mae"], abs=1e-6)
     others = (raw.graphs["split"] == 2).nonzero()[:, 0].flip(0)
     bare = replace(raw.select(others), graphs={})
-    torch.testing.assert_close(predict_graphs(trained, bare, "cpu").flip(0), prediction)
+    torch.testing.assert_close(trained.outputs(bare)[0].flip(0), prediction)
     if data.normalization is None:  # directions that they have already are used
-        torch.testing.assert_close(predict_graphs(trained, add_directions(bare, 3), "cpu").flip(0), prediction)
+        torch.testing.assert_close(trained.outputs(add_directions(bare, 3))[0].flip(0), prediction)
     for empty in (bare.select(others[:0]), []):
-        assert predict_graphs(trained, empty, "cpu").shape == (0, 1)
+        assert trained.outputs(empty)[0].shape == (0, 1)
 
 
 def test_a_field_of_training_graphs_is_required_of_new_ones(tmp_path: Path) -> None:
     benchmark = make_benchmark(coordinates=True)
     train(make_experiment(), benchmark, [0], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-0", benchmark)
-    assert predict_graphs(trained, benchmark.graphs, "cpu").shape == (40, 1)
+    trained = load_trained(tmp_path / "seed-0", "cpu")
+    assert trained.outputs(benchmark.graphs)[0].shape == (40, 1)
     bare = replace(benchmark.graphs, edges={})
     with pytest.raises(ValueError, match="field: expected 1 directions of each edge, as in small, got 0"):
-        predict_graphs(trained, bare, "cpu")
+        trained.outputs(bare)[0]
     bare = benchmark.graphs
     for nodes, got in (
         ({}, "nothing"),
@@ -106,7 +107,7 @@ def test_a_field_of_training_graphs_is_required_of_new_ones(tmp_path: Path) -> N
         ({"x": torch.zeros(bare.num_nodes, 3, dtype=torch.long)}, "categories in 3 columns"),
     ):
         with pytest.raises(ValueError, match=f"x: expected categories in 1 columns, as in small, got {got}"):
-            predict_graphs(trained, replace(bare, nodes=nodes), "cpu")
+            trained.outputs(replace(bare, nodes=nodes))[0]
 
 
 def test_pyg_data_are_accepted(tmp_path: Path) -> None:
@@ -114,78 +115,72 @@ def test_pyg_data_are_accepted(tmp_path: Path) -> None:
     graphs = [Data(x=torch.rand(3), edge_index=ends, y=float(number)) for number in range(10)]
     benchmark = benchmark_from_graphs(graphs, "regression")
     train(make_experiment(data={"dataset": "own"}), benchmark, [0], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-0", benchmark)
-    prediction, _ = predict_split(trained, "train", "cpu")
-    torch.testing.assert_close(
-        predict_graphs(trained, graphs, "cpu")[benchmark.graphs.graphs["split"] == 0], prediction
-    )
+    trained = load_trained(tmp_path / "seed-0", "cpu")
+    prediction, _ = predict_split(trained, benchmark, "train")
+    torch.testing.assert_close(trained.outputs(graphs)[0][benchmark.graphs.graphs["split"] == 0], prediction)
     with pytest.raises(ValueError, match="graph 0: expected one graph, got a Batch of 5"):
-        predict_graphs(trained, DataLoader(graphs, batch_size=5), "cpu")
+        trained.outputs(DataLoader(graphs, batch_size=5))[0]
 
 
 def test_edge_features_that_a_network_reads_are_required(tmp_path: Path) -> None:
     benchmark = make_benchmark()
     train(make_experiment(network={"message": "complex", "edge_dim": 4}), benchmark, [0], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-0", benchmark)
+    trained = load_trained(tmp_path / "seed-0", "cpu")
     with pytest.raises(ValueError, match="edge_attr: expected categories in 1 columns, as in small, got nothing"):
-        predict_graphs(trained, replace(benchmark.graphs, edges={}), "cpu")
+        trained.outputs(replace(benchmark.graphs, edges={}))[0]
 
 
-@pytest.mark.parametrize("ensemble_size", [1, 2])
-def test_edge_types_of_other_training_graphs_are_refused(ensemble_size: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("edge_dim", [4, None])
+def test_edge_types_of_other_training_graphs_are_refused(edge_dim: int | None, tmp_path: Path) -> None:
     """Edge types are numbered by their frequency in the training graphs, and the weights follow that order."""
     known = make_benchmark()
     split = known.graphs.graphs["split"]
     other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
-    network = {"message": "complex", "edge_dim": 4, "ensemble_size": ensemble_size}
-    experiment = make_experiment(data={"ring_sizes": [3, 5]}, network=network)
+    experiment = make_experiment(
+        data={"ring_sizes": [3, 5]}, network={"message": "complex" if edge_dim else "simple", "edge_dim": edge_dim}
+    )
     train(experiment, with_encodings(known, 0, (3, 5)), [0], tmp_path, "cpu")
-    with pytest.raises(ValueError, match=r"got others, their (networks\.0\.)?(structure|edge_encoder)\.\w+ differs"):
-        load_trained(tmp_path / "seed-0", with_encodings(other, 0, (3, 5)))
+    trained = load_trained(tmp_path / "seed-0", "cpu")
+    with pytest.raises(
+        ValueError, match=r"data: expected graphs with random_walk 0 and rings \[3, 5\], edge types \w+"
+    ):
+        trained.predict(with_encodings(other, 0, (3, 5)).graphs)
+    with pytest.raises(ValueError, match=r"data: expected graphs with .*, got random_walk 2"):
+        trained.predict(with_encodings(known, 2).graphs)
 
 
 def test_the_train_split_has_the_fraction_that_was_trained_on(tmp_path: Path) -> None:
     experiment, benchmark = make_experiment(data={"train_fraction": 0.5}), make_benchmark()
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
-    prediction, target = predict_split(load_trained(tmp_path / "seed-0", benchmark), "train", "cpu")
+    prediction, target = predict_split(load_trained(tmp_path / "seed-0", "cpu"), benchmark, "train")
     assert len(prediction) == 12
     assert float((prediction - target).abs().mean()) == pytest.approx(result.metrics["train"]["mae"], abs=1e-6)
 
 
-def test_graphs_are_loaded_from_their_path_at_training(tmp_path: Path) -> None:
+def test_a_split_of_the_whole_dataset_has_the_scores_of_a_fraction_of_it(tmp_path: Path) -> None:
     experiment = load_experiment("digits/dx", ["training.epochs=1", "data.train_fraction=0.1"])
     (result,) = train(experiment, load_graphs(experiment), [0], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-0")
-    prediction, target = predict_split(trained, "val", "cpu")
+    trained = load_trained(tmp_path / "seed-0", "cpu")
+    prediction, target = predict_split(trained, load_benchmark("digits"), "val")
     accuracy = float((prediction.argmax(dim=1) == target.flatten()).float().mean())
     assert accuracy == pytest.approx(result.metrics["val"]["accuracy"], abs=1e-6)
 
 
-def test_folders_and_graphs_that_do_not_match_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"expected the folder of a finished seed.*model\.safetensors"):
-        load_trained(tmp_path)
+def test_unknown_splits_are_refused(tmp_path: Path) -> None:
     train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu")
-    with pytest.raises(ValueError, match="expected the graphs of zinc that it was trained with, got others"):
-        load_trained(tmp_path / "seed-0", make_benchmark("classification"))
-    with pytest.raises(ValueError, match="expected graphs with random_walk 0"):
-        load_trained(tmp_path / "seed-0", with_encodings(make_benchmark(), 2))
-    with pytest.raises(TypeError, match=r"data: expected a path, or a Benchmark .*, got PackedGraphs"):
-        load_trained(tmp_path / "seed-0", make_benchmark().graphs)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="split: expected"):
-        predict_split(load_trained(tmp_path / "seed-0", make_benchmark()), "validation", "cpu")
-    with pytest.raises(FileNotFoundError, match="zinc: expected one of"):
-        load_trained(tmp_path / "seed-0", tmp_path)
+        predict_split(load_trained(tmp_path / "seed-0", "cpu"), make_benchmark(), "validation")
 
 
 def test_graphs_without_nodes_get_predictions_among_others(tmp_path: Path) -> None:
     benchmark = make_benchmark()
     train(make_experiment(), benchmark, [7], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-7", benchmark)
+    trained = load_trained(tmp_path / "seed-7", "cpu")
     one = benchmark.graphs.select(torch.tensor([0]))
     full = Data(x=one.nodes["x"], edge_index=one.edge_index.long(), edge_attr=one.edges["edge_attr"])
     empty = Data(x=full.x[:0], edge_index=full.edge_index[:, :0], edge_attr=full.edge_attr[:0], num_nodes=0)
-    prediction = predict_graphs(trained, [empty, full], "cpu")
+    prediction = trained.outputs([empty, full])[0]
     assert prediction.isfinite().all()
-    torch.testing.assert_close(prediction[1:], predict_graphs(trained, [full], "cpu"))
+    torch.testing.assert_close(prediction[1:], trained.outputs([full])[0])
     with pytest.raises(ValueError, match="graphs: expected at least one node, got 2 graphs without any; leave"):
-        predict_graphs(trained, [empty, empty], "cpu")
+        trained.outputs([empty, empty])[0]

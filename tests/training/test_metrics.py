@@ -83,6 +83,14 @@ def test_the_old_balanced_accuracy_normalises_over_nodes_batch_by_batch() -> Non
         balanced_accuracy_old(prediction, target, [25])
 
 
+def test_the_old_balanced_accuracy_divides_by_the_classes_with_a_hit() -> None:
+    """One class of three is absent, one is never right: the recall of the third alone counts, as the first rule did."""
+    prediction = torch.tensor([[9.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 9.0], [9.0, 0.0, 0.0]])
+    assert balanced_accuracy_old(prediction, torch.tensor([0, 0, 0, 1])) == pytest.approx(2 / 3)
+    assert balanced_accuracy_old(prediction, torch.tensor([1, 1, 1, 1])) == 0.0
+    assert balanced_accuracy_old(prediction, torch.tensor([0, -1, 0, -1])) == 0.5
+
+
 def test_missing_labels_do_not_count() -> None:
     assert METRICS["mae"][0](torch.tensor([[1.0, 5.0]]), torch.tensor([[2.0, torch.nan]])) == 1.0
     assert METRICS["accuracy"][0](torch.eye(3), torch.tensor([0, -1, 0])) == 0.5

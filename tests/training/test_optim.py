@@ -1,43 +1,11 @@
-"""Adam over all parameters at once, and losses by one kernel, against PyTorch's own and the objectives."""
+"""Losses by one kernel against the objectives."""
 
 import pytest
 import torch
 
 from dgn.training.objectives import make_objective
-from dgn.training.optim import FlatAdam, entry_gradient
+from dgn.training.optim import entry_gradient
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
-
-
-def two_networks():
-    torch.manual_seed(0)
-    one = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 2)).to(DEVICE)
-    other = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 2)).to(DEVICE)
-    other.load_state_dict(one.state_dict())
-    return one, other
-
-
-@pytest.mark.gpu
-@somewhere
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_flat_adam_moves_as_pytorchs(decay):
-    ours, theirs = two_networks()
-    rate = torch.tensor(0.01, device=DEVICE)
-    flat = FlatAdam(ours.parameters(), rate, decay)
-    adam = torch.optim.Adam(theirs.parameters(), 0.01, weight_decay=decay)
-    x = torch.randn(20, 5, generator=torch.Generator().manual_seed(1)).to(DEVICE)
-    for step in range(6):
-        if step == 3:
-            rate.fill_(0.002)
-            adam.param_groups[0]["lr"] = 0.002
-        for network, optimizer in ((ours, flat), (theirs, adam)):
-            optimizer.zero_grad()
-            (network(x) * (step + 1)).square().mean().backward()
-            optimizer.step()
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=2e-5, atol=1e-6)
-        for key in ("exp_avg", "exp_avg_sq"):
-            torch.testing.assert_close(flat.state[a][key], adam.state[b][key], rtol=1e-4, atol=1e-7)
-        assert float(flat.state[a]["step"]) == float(adam.state[b]["step"]) == 6
 
 
 @pytest.mark.gpu
@@ -73,4 +41,4 @@ def test_a_batch_without_labels_has_no_gradient():
 
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter():
-    check_in_interpreter(__file__, "not interpreter", 7)
+    check_in_interpreter(__file__, "not interpreter", 5)

@@ -112,3 +112,49 @@ def test_a_broken_result_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=r"result.json: expected a result of dgn, got .*; remove the file"):
         read_run(path)
+
+
+def test_a_changed_result_is_refused(tmp_path: Path, make_run: Any) -> None:
+    write_run(tmp_path, make_run("digits/mean", seed=3, test=0.25), HISTORY)
+    path = tmp_path / "seed-3" / RESULT
+    text = path.read_text()
+    assert read_run(path).metrics["test"]["accuracy"] == 0.25
+    for before, after in (("0.25", "0.75"), ('"epochs": 3', '"epochs": 4'), ('"checksum"', '"checksun"')):
+        assert before in text
+        path.write_text(text.replace(before, after))
+        with pytest.raises(ValueError, match=r"result.json: expected a result of dgn, got .*; remove the file"):
+            read_run(path)
+    values = json.loads(text)
+    del values["checksum"]  # of an earlier version
+    path.write_text(json.dumps(values))
+    assert read_run(path).seed == 3
+
+
+def test_epochs_of_an_unfinished_run_may_grow(tmp_path: Path, make_run: Any) -> None:
+    plateau = "training.schedule=plateau"
+    few, more = (load_experiment("digits/mean", [f"training.epochs={n}", plateau]) for n in (5, 7))
+    write_experiment(tmp_path, few)
+    (tmp_path / "seed-1").mkdir()
+    assert is_begun(tmp_path, more)
+    write_experiment(tmp_path, more)
+    with pytest.raises(ValueError, match=r"differs in training\.epochs \(7 there, 5 requested\)"):
+        is_begun(tmp_path, few)
+    cosine = [replace(one, training=replace(one.training, schedule="cosine")) for one in (few, more)]
+    write_experiment(tmp_path, cosine[0])
+    with pytest.raises(ValueError, match=r"differs in training\.epochs \(5 there, 7 requested\)"):
+        is_begun(tmp_path, cosine[1])  # whose learning rates depend on their number
+    write_experiment(tmp_path, few)
+    write_run(tmp_path, make_run("digits/mean", seed=1), HISTORY)
+    with pytest.raises(ValueError, match=r"differs in training\.epochs \(5 there, 7 requested\)"):
+        is_begun(tmp_path, more)  # one seed is finished with fewer
+
+
+def test_a_relative_path_of_the_data_is_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    experiment = load_experiment("digits/mean", ["data.path=graphs"])
+    plain = replace(experiment, data=replace(experiment.data, path="graphs"))  # from Python
+    for one in (experiment, plain):
+        write_experiment(tmp_path / "run", one)
+        (tmp_path / "run" / "seed-1").mkdir(exist_ok=True)
+        assert is_begun(tmp_path / "run", experiment)
+        assert is_begun(tmp_path / "run", plain)

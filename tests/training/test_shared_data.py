@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dgn.training.shared_data import first_directions, prepare
+import dgn
+from dgn.training.preprocessing import first_directions
+from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment
 
@@ -18,7 +20,8 @@ def test_gaps_are_read_and_left_behind():
     assert store.weights.edge.size(1) == 4  # two directions of a group, their average, and dx1
     assert set(store.nodes) == {"x"}
     kept = prepare(make_experiment(network=GROUPS, augmentation=RESAMPLE), make_benchmark(), torch.device("cpu")).store
-    assert set(kept.nodes) == {"x", "gap", "component"}
+    assert set(kept.nodes) == {"x", "gap"}
+    assert kept.eigenspaces is not None
 
 
 def test_more_directions_are_found_where_a_group_needs_them(monkeypatch, tmp_path):
@@ -46,6 +49,31 @@ def test_edge_features_that_are_not_there_are_named():
         train(experiment, replace(make_benchmark(), graphs=bare, edge_categories=None), (0,), device="cpu")
 
 
+def test_arcsine_potentials_are_trained_on_and_predicted_with(monkeypatch, tmp_path):
+    monkeypatch.setenv("DGN_CACHE", str(tmp_path / "cache"))
+    known = make_benchmark()
+    bare = replace(known, graphs=first_directions(known.graphs, 0))
+    potentials = {}
+    for arcsine in (False, True):
+        experiment = make_experiment(data={"arcsine": arcsine}, network={"num_eigenvector_features": 1})
+        store = prepare(experiment, bare, torch.device("cpu")).store
+        potentials[arcsine] = store.nodes["potential"]
+    found = dgn.directions(bare.graphs, k=1)
+    torch.testing.assert_close(potentials[False], found.potential.float())
+    torch.testing.assert_close(potentials[True], dgn.arcsine(found.potential, found.component).float())
+
+
+@pytest.mark.parametrize("message", ["simple", "complex"])
+@pytest.mark.parametrize(
+    "name", ["av1-global", "dx1-global", "dx1-split", "av2-split-soft2", "walks2of2", "walks2of1-permuted"]
+)
+def test_constructions_of_the_appendix_are_trained_from_their_names(name, message):
+    experiment = make_experiment(network={"aggregators": ["mean", name], "message": message}, training={"epochs": 5})
+    (result,) = train(experiment, make_benchmark(), (0,), device="cpu")
+    losses = [row["train_loss"] for row in result.history]
+    assert min(losses) < losses[0]
+
+
 def test_training_does_not_see_the_basis(tmp_path):
     """A network of groups learns the same whatever bases are drawn; one of directions does not."""
     scores = {}
@@ -67,7 +95,7 @@ def test_labels_are_smoothed_in_training_and_scored_as_they_are():
         train(each, make_benchmark("classification"), (0,), device="cpu")[0].history[0]["train_loss"]
         for each in (experiment, make_experiment())
     ]
-    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+    assert losses[0] != pytest.approx(losses[1], rel=1e-5)
     with pytest.raises(ValueError, match=r"training.label_smoothing: expected 0 for regression"):
         prepare(experiment, make_benchmark(), torch.device("cpu"))
 

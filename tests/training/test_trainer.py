@@ -37,12 +37,17 @@ def without_seconds(results):
 
 
 def weights(folder, seed=0):
-    return load_file(folder / f"seed-{seed}" / "model.safetensors")
+    return load_file(folder / f"seed-{seed}" / "model" / "weights.safetensors")
 
 
 def start(jobs, pause=0.0, **environment):
     """Run ``small.py`` in a subprocess with as many threads as this process."""
-    variables = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(ROOT), **environment}
+    variables = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(torch.get_num_threads()),
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        **environment,
+    }
     command = [sys.executable, "-W", "error::FutureWarning", small.__file__, json.dumps(jobs), str(pause)]
     return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -87,9 +92,9 @@ def test_a_killed_run_resumes_bitwise_identically(tmp_path):
 @pytest.mark.parametrize(("objective", "choose"), [("regression", min), ("multi-label", max)])
 def test_epoch_reports_have_the_best_score_so_far(tmp_path, objective, choose):
     experiment = make_experiment(training={"epochs": 12, "learning_rate": 0.05, "checkpoint": "best"})
-    interrupt_after(10, experiment, objective, tmp_path, [8])
+    interrupt_after(10, experiment, objective, tmp_path, [5])
     reports = []
-    (done,) = train(experiment, make_benchmark(objective), [8], tmp_path, "cpu", reports.append)
+    (done,) = train(experiment, make_benchmark(objective), [5], tmp_path, "cpu", reports.append)
     course = [row[small.METRICS[objective]] for row in done.history]
     assert [report.best for report in reports] == [choose(course[:11]), choose(course)]
     assert choose(course[10:]) != choose(course)  # the best was before the interruption
@@ -209,12 +214,12 @@ def test_the_reported_model_is_the_last_or_the_best(objective, tmp_path):
     assert best != course[-1]
     assert results["last"].metrics["val"][metric] == course[-1]
     assert results["best"].metrics["val"][metric] == best
-    with safe_open(tmp_path / "best" / "seed-8" / "model.safetensors", framework="pt") as file:  # no code of ours
-        metadata = file.metadata()
-        assert not any(name.startswith(("optimizer", "best")) for name in file.keys())  # noqa: SIM118
-    state = json.loads(metadata["state"], parse_constant=pytest.fail)
-    assert state["metrics"] == results["best"].metrics
-    assert state["seed"] == 8
+    folder = tmp_path / "best" / "seed-8" / "model"
+    with safe_open(folder / "weights.safetensors", framework="pt") as file:  # no code of ours
+        assert all(name.startswith("0.") for name in file.keys())  # noqa: SIM118, neither optimizer nor best
+    state = json.loads((folder / "model.json").read_text(), parse_constant=pytest.fail)
+    assert state["facts"]["metrics"] == results["best"].metrics
+    assert state["facts"]["seed"] == 8
     assert state["experiment"]["training"]["checkpoint"] == "best"
 
 
@@ -335,17 +340,18 @@ def test_a_seed_that_diverges_is_named_and_the_others_finish(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("objective", ["regression", "classification", "multi-label", "node-classification"])
-def test_a_huge_learning_rate_diverges(objective):
+def test_a_huge_learning_rate_diverges(objective, monkeypatch):
+    monkeypatch.setattr("dgn.nn.settings.MOST", 10**40)  # settings refuse such a rate
     network = NODES if objective.startswith("node") else {}
     experiment = make_experiment(training={"learning_rate": 1e30}, network=network)
     with pytest.raises(DivergedError, match=r"loss: expected a finite number, got .* of seed 0"):
         train(experiment, make_benchmark(objective), [0], device="cpu")
 
 
-def test_nan_features_diverge(tmp_path):
+def test_features_that_overflow_diverge(tmp_path):
     benchmark = make_benchmark()
     x = torch.rand(benchmark.graphs.num_nodes, 2)
-    x[0] = torch.nan
+    x[0] = 3e38
     graphs = benchmark.graphs.with_values(nodes={"x": x})
     with pytest.raises(DivergedError, match=r"in epoch 1 of seed 4; lower training.learning_rate$") as caught:
         train(
@@ -399,11 +405,26 @@ def test_a_missing_device_is_refused():
         train(make_experiment(), make_benchmark(), [0], device="cuda")
 
 
+def test_more_epochs_resume_bitwise_identical_to_an_uninterrupted_run(tmp_path):
+    few, more = (make_experiment(training={"epochs": epochs}) for epochs in (3, 5))
+    train(few, make_benchmark(), [0], tmp_path / "grown", "cpu")
+    messages = []
+    (grown,) = train(more, make_benchmark(), [0], tmp_path / "grown", "cpu", on_resume=messages.append)
+    (whole,) = train(more, make_benchmark(), [0], tmp_path / "whole", "cpu")
+    assert messages == ["seed 0: resuming after epoch 3, bitwise identical to an uninterrupted run"]
+    losses = [[row["train_loss"] for row in result.history] for result in (grown, whole)]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 5
+    assert grown.metrics == whole.metrics
+    with pytest.raises(ValueError, match=r"differs in training.epochs \(5 there, 3 requested\)"):
+        train(few, make_benchmark(), [0], tmp_path / "grown", "cpu")
+
+
 def test_a_checkpoint_of_another_experiment_is_refused(tmp_path):
     train(make_experiment(), make_benchmark(), [0], tmp_path, "cpu")
-    other = make_experiment(training={"learning_rate": 0.02, "epochs": 4})
+    other = make_experiment(training={"learning_rate": 0.02, "epochs": 2})
     with pytest.raises(
-        ValueError, match=r"differs in training.epochs \(\d+ there, 4 requested\), .*; choose another --out"
+        ValueError, match=r"differs in training.epochs \(\d+ there, 2 requested\), .*; choose another --out"
     ):
         train(other, make_benchmark(), [0], tmp_path, "cpu")
 

@@ -7,7 +7,8 @@ import torch
 
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.training.build import Inputs, build_for_inputs
-from dgn.training.inference import load_trained, predict_ensemble, predict_graphs, predict_split
+from dgn.training.inference import predict_ensemble
+from dgn.training.model import load_trained, predict_split
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment, molecules
@@ -70,10 +71,10 @@ def test_a_prediction_does_not_depend_on_the_other_graphs(tmp_path):
     pictured = replace(benchmark, graphs=graphs, node_categories=None, edge_categories=None, coordinates=True)
     experiment = make_experiment(network={**NETWORK, "tta_mirror": True}, training={"epochs": 1})
     train(experiment, pictured, [7], tmp_path, "cpu")
-    trained = load_trained(tmp_path / "seed-7", pictured)
+    trained = load_trained(tmp_path / "seed-7", "cpu")
     together, alone = (
-        predict_graphs(trained, graphs, "cpu"),
-        predict_graphs(trained, graphs.select(torch.tensor([0])), "cpu"),
+        trained.outputs(graphs)[0],
+        trained.outputs(graphs.select(torch.tensor([0])))[0],
     )
     torch.testing.assert_close(together[:1], alone, rtol=1e-4, atol=1e-5)
 
@@ -87,9 +88,9 @@ def test_training_is_unchanged_and_scores_average_both_images(augmentation, tmp_
     one, both = results[False], results[True]
     assert [row["train_loss"] for row in one.history] == [row["train_loss"] for row in both.history]
     assert [row["val_loss"] for row in one.history] != [row["val_loss"] for row in both.history]
-    trained = load_trained(tmp_path / "True" / "seed-7", benchmark)
+    trained = load_trained(tmp_path / "True" / "seed-7", "cpu")
     for split in SPLITS:
-        prediction, target = predict_split(trained, split, "cpu")
+        prediction, target = predict_split(trained, benchmark, split)
         accuracy = float((prediction.argmax(dim=1) == target).float().mean())
         assert accuracy == pytest.approx(both.metrics[split]["accuracy"], abs=1e-6)
 
@@ -98,10 +99,10 @@ def test_new_graphs_need_coordinates(tmp_path):
     benchmark = make_benchmark("classification", coordinates=True)
     experiment = make_experiment(network={**NETWORK, "tta_mirror": True}, training={"epochs": 1})
     train(experiment, benchmark, [7], tmp_path, "cpu")
-    trained, graphs = load_trained(tmp_path / "seed-7", benchmark), benchmark.graphs
+    trained, graphs = load_trained(tmp_path / "seed-7", "cpu"), benchmark.graphs
     bare = replace(graphs, nodes={"x": graphs.nodes["x"]})
     with pytest.raises(ValueError, match=r"^potential: expected values of nodes, as in small, got none; add them"):
-        predict_graphs(trained, bare, "cpu")
+        trained.outputs(bare)[0]
 
 
 def test_the_field_is_dropped_once_the_weights_of_both_images_are_computed():

@@ -1,4 +1,4 @@
-"""Random changes of the field: reproducible, within their bounds, and the same for a whole graph."""
+"""Random changes of the field: reproducible, within their bounds, and constant over a graph."""
 
 import math
 
@@ -9,8 +9,15 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
 import dgn
-from dgn.testing import assert_antisymmetric, complete, grid, path
-from dgn.transforms import AddCoordinates, RandomDistortion, RandomReflection, RandomRotation
+from dgn.testing import assert_antisymmetric, complete, cycle, disjoint_union, grid, path
+from dgn.transforms import (
+    AddCoordinates,
+    AddDirections,
+    RandomBasis,
+    RandomDistortion,
+    RandomReflection,
+    RandomRotation,
+)
 
 
 def seeded(seed=0):
@@ -27,6 +34,7 @@ AUGMENTATIONS = {
     "reflection": lambda generator: RandomReflection(generator),
     "rotation": lambda generator: RandomRotation(40, generator),
     "distortion": lambda generator: RandomDistortion(0.3, generator),
+    "distortion of the potential": lambda generator: RandomDistortion(0.3, generator, of="potential"),
 }
 every_augmentation = pytest.mark.parametrize("make", AUGMENTATIONS.values(), ids=AUGMENTATIONS)
 
@@ -61,7 +69,7 @@ def test_every_epoch_of_a_loader_with_workers_draws_new_values():
 
 
 @every_augmentation
-def test_pytorchs_own_generator_is_seeded_as_ever(make):
+def test_the_default_generator_is_that_of_pytorch(make):
     with torch.random.fork_rng():
         torch.manual_seed(5)
         got = make(None)(data()).field
@@ -69,13 +77,76 @@ def test_pytorchs_own_generator_is_seeded_as_ever(make):
 
 
 @every_augmentation
-def test_the_input_and_its_potential_are_left_alone(make):
+def test_the_input_is_left_alone(make):
     graph = data()
-    before = graph.field.clone()
-    got = make(seeded())(graph)
-    assert torch.equal(graph.field, before)
-    assert torch.equal(got.potential, graph.potential)
-    assert got.field.shape == before.shape
+    field, potential = graph.field.clone(), graph.potential.clone()
+    assert make(seeded())(graph).field.shape == field.shape
+    assert torch.equal(graph.field, field)
+    assert torch.equal(graph.potential, potential)
+
+
+@every_augmentation
+def test_a_potential_follows_its_field_or_is_gone(make):
+    """A rotated or distorted field is no gradient: a network that reads the old potential would see another graph."""
+    got = make(seeded())(data())
+    if "potential" in got:
+        torch.testing.assert_close(got.field, dgn.gradient(got.potential, got))
+        assert not torch.equal(got.potential, data().potential)
+
+
+def test_reflections_draw_a_sign_for_each_component():
+    edges, num_nodes, _ = disjoint_union(*[path(3)] * 100)
+    graph = AddDirections(k=2)(Data(edge_index=edges, num_nodes=num_nodes))
+    got = RandomReflection(seeded())(Batch.from_data_list([graph, graph]))
+    ratio = (got.potential / torch.cat([graph.potential] * 2)).view(200, 3, 2).nanmean(dim=1)
+    assert (ratio.abs() == 1).all()
+    assert (ratio.mean(dim=0).abs() < 0.25).all()
+    assert len(ratio.unique(dim=0)) == 4
+    assert not torch.equal(ratio[:100], ratio[100:])
+
+
+def ring(n=6, k=1):
+    return AddDirections(k=k, whole_eigenspaces=True)(Data(edge_index=cycle(n)[0], num_nodes=n))
+
+
+def test_a_random_basis_reaches_vectors_beyond_the_last_column():
+    transform, graph = RandomBasis(seeded()), ring()
+    assert graph.potential.shape == (6, 1)
+    drawn = torch.stack([transform(graph).potential[:, 0] for _ in range(200)])
+    torch.testing.assert_close(drawn.norm(dim=1), torch.ones(200))
+    torch.testing.assert_close(dgn.laplacian(*cycle(6)).float() @ drawn.T, drawn.T, atol=1e-5, rtol=0)
+    angle = torch.atan2(drawn[:, 1], drawn[:, 0])
+    assert angle.max() > 2.8
+    assert angle.min() < -2.8
+    one = transform(graph)
+    torch.testing.assert_close(one.field, dgn.gradient(one.potential, one), atol=1e-6, rtol=0)
+
+
+def test_a_random_basis_leaves_simple_vectors_alone():
+    graph = AddDirections(k=2, whole_eigenspaces=True)(Data(edge_index=path(5)[0], num_nodes=5))
+    assert torch.equal(RandomBasis(seeded())(graph).field, graph.field)
+
+
+def test_graphs_with_whole_eigenspaces_batch():
+    one, other = Batch.from_data_list([ring(6), ring(8)]).to_data_list()
+    assert torch.equal(RandomBasis(seeded())(one).field, RandomBasis(seeded())(ring(6)).field)
+    assert torch.equal(RandomBasis(seeded())(other).field, RandomBasis(seeded())(ring(8)).field)
+
+
+def test_a_random_basis_needs_the_whole_eigenspace_of_one_graph():
+    with pytest.raises(
+        ValueError, match=r"data: expected eigenspaces .*; apply AddDirections\(whole_eigenspaces=True\)"
+    ):
+        RandomBasis(seeded())(AddDirections()(Data(edge_index=cycle(4)[0], num_nodes=4)))
+    with pytest.raises(ValueError, match=r"data: expected one graph for RandomBasis, got a batch; "):
+        RandomBasis(seeded())(Batch.from_data_list([ring(), ring()]))
+
+
+def test_noise_on_the_potential_needs_it():
+    graph = data()
+    del graph.potential
+    with pytest.raises(ValueError, match="data: expected a potential for RandomDistortion"):
+        RandomDistortion(0.1, seeded(), of="potential")(graph)
 
 
 @every_augmentation

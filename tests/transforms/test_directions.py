@@ -41,10 +41,36 @@ class Graphs(InMemoryDataset):
 @pytest.mark.parametrize("graph", edge_cases().values(), ids=edge_cases())
 def test_directions_are_those_of_the_library(graph, normalization):
     got = AddDirections(3, normalization)(data(graph))
-    found = dgn.directions(*graph, k=3, normalization=normalization)
+    expected = dgn.directions(*graph, k=3, normalization=normalization)
     assert (got.potential.dtype, got.field.dtype) == (torch.float32, torch.float32)
-    assert torch.equal(got.potential, found.potential.float())
-    assert torch.equal(got.field, dgn.gradient(found.potential, graph[0]).float())
+    assert torch.equal(got.potential, expected.potential.float())
+    assert torch.equal(got.field, dgn.gradient(expected.potential, graph[0]).float())
+
+
+def test_weights_enter_the_field_on_request():
+    weight = torch.tensor([1.0, 1.0, 5.0, 5.0])
+    graph = data(path(3), edge_weight=weight)
+    plain, weighted = AddDirections(2)(graph.clone()), AddDirections(2, weighted_field=True)(graph.clone())
+    torch.testing.assert_close(weighted.field, weight[:, None] * plain.field)
+    assert torch.equal(weighted.potential, plain.potential)
+    with pytest.raises(
+        ValueError, match=r"data: expected edge_weight for AddDirections\(weighted_field=True\), got none"
+    ):
+        AddDirections(2, weighted_field=True)(data(path(3)))
+
+
+def test_arcsine_potentials_are_those_of_the_library():
+    for normalization in (None, "rw"):
+        got = AddDirections(2, normalization, arcsine=True)(data(grid(3, 5)))
+        found = dgn.directions(*grid(3, 5), k=2, normalization=normalization)
+        expected = dgn.arcsine(found.potential, found.component)
+        assert torch.equal(got.potential, expected.float())
+        assert torch.equal(got.field, dgn.gradient(expected, grid(3, 5)[0]).float())
+
+
+def test_bases_of_arcsine_potentials_are_not_drawn():
+    with pytest.raises(ValueError, match="whole_eigenspaces: expected False with arcsine=True"):
+        AddDirections(2, arcsine=True, whole_eigenspaces=True)
 
 
 def test_the_field_is_not_a_difference_of_rounded_potentials():

@@ -24,7 +24,7 @@ def test_transforms_are_batch_independent() -> None:
         assert torch.equal(alone[name], together[name])
 
 
-def test_values() -> None:
+def test_encodings_of_a_ring_and_a_clique() -> None:
     _, _, ring, clique = make()
     assert ring.rings.tolist() == [[0, 0, 1]] * 5
     assert clique.edge_rings.tolist() == [[2, 0, 0]] * 12

@@ -21,9 +21,9 @@ def report(watch: Watch, epoch: int, *scores: float, best: float | None = None) 
 
 
 def write_others(folder: Path, scores: list[float], fraction: str = "0.3") -> None:
-    for number, score in enumerate(scores):
-        (folder / f"trial-{number}").mkdir()
-        (folder / f"trial-{number}/checks.json").write_text(json.dumps({fraction: score}))
+    for index, score in enumerate(scores):
+        (folder / f"trial-{index}").mkdir()
+        (folder / f"trial-{index}/checks.json").write_text(json.dumps({fraction: score}))
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), [("digits/mean", 0.61, 0.59), ("zinc/tuned", 0.59, 0.61)])

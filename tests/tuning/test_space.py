@@ -20,7 +20,7 @@ settings:
 """
 
 
-def test_every_kind_of_domain(tmp_path: Path) -> None:
+def test_every_type_of_domain(tmp_path: Path) -> None:
     path = tmp_path / "space.yaml"
     path.write_text(TEXT)
     space = load_space(path)
@@ -39,11 +39,11 @@ def test_every_kind_of_domain(tmp_path: Path) -> None:
         "training.learning_rate": 0.0003, "network.scalers:identity": "no", "network.scalers:amplification": "yes",
         "kind": "large",
     }  # fmt: skip
-    found = read_experiment(load_experiment("digits/mean").to_dict(), space.changes(values))
-    assert (found.training.weight_decay, found.training.learning_rate) == (1e-5, 0.0003)
-    assert found.network.aggregators == ("mean", "dx1")
-    assert found.network.scalers == ("amplification",)
-    assert (found.network.hidden, found.network.num_layers, found.network.towers) == (12, 4, 2)
+    experiment = read_experiment(load_experiment("digits/mean").to_dict(), space.changes(values))
+    assert (experiment.training.weight_decay, experiment.training.learning_rate) == (1e-5, 0.0003)
+    assert experiment.network.aggregators == ("mean", "dx1")
+    assert experiment.network.scalers == ("amplification",)
+    assert (experiment.network.hidden, experiment.network.num_layers, experiment.network.towers) == (12, 4, 2)
 
 
 def test_finite_spaces_are_counted_and_listed() -> None:
@@ -72,17 +72,17 @@ def test_values_of_spaces_beyond_the_paper_fit_together(name: str) -> None:
     space, base = load_space(name), load_experiment(name)
     assert space.parameters is not None
     seen = set()
-    for place, domain in enumerate(space.domains.values()):
+    for setting, domain in space.domains.items():
         assert isinstance(domain, tuple)
         for value in domain:
             others = {key: values[0] for key, values in space.domains.items() if isinstance(values, tuple)}
-            found = read_experiment(base.to_dict(), space.changes(others | {list(space.domains)[place]: value}))
-            seen.add(bool(found.num_directions))
+            experiment = read_experiment(base.to_dict(), space.changes(others | {setting: value}))
+            seen.add(bool(experiment.num_directions))
     assert seen == {True, False}  # the search may do without directions
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "message"),
     [
         ([], "expected a section 'settings'"),
         ({"settings": {}}, "expected a section 'settings'"),
@@ -97,8 +97,8 @@ def test_values_of_spaces_beyond_the_paper_fit_together(name: str) -> None:
         ({"parameters": "many", "settings": {"a.b": ["1"]}}, "parameters: expected a whole number, got 'many'"),
     ],
 )
-def test_what_is_no_space_is_refused(data: object, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+def test_an_invalid_space_is_refused(data: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         read_space(data)
 
 
@@ -112,7 +112,7 @@ def test_unknown_spaces_and_broken_files_are_refused_by_name(tmp_path: Path) -> 
         load_space(tmp_path / "none.yaml")
 
 
-def test_a_setting_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_setting_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "space.yaml"
     path.write_text("settings:\n  network.hidden: [8]\n  network.num_layers: [2]\n  network.hidden: [16]\n")
     with pytest.raises(ValueError, match=r"space\.yaml: key 'network\.hidden': expected once .* got it twice"):

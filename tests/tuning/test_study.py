@@ -92,10 +92,10 @@ def test_equal_values_share_a_folder(tmp_path: Path) -> None:
 
 def test_trials_without_a_score_count_but_are_never_the_best(tmp_path: Path) -> None:
     search = make(tmp_path)
-    for number in range(4):
+    for index in range(4):
         trial = search.next(4)
         assert trial is not None
-        search.tell(trial, None if number else 0.5)
+        search.tell(trial, None if index else 0.5)
     assert search.next(4) is None
     assert [trial.number for trial in search.ended()] == [0]
 

@@ -51,16 +51,17 @@ class Messages(NamedTuple):
         """The self message of each node in a derivative: [N, C]."""
         if self.node is not None:
             return self.node
-        self.check(has_self=True)
         parts = [part for part in (self.source, self.target) if part is not None]
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
-    def check(self, has_self: bool) -> None:
-        """Refuse messages without parts, and derivatives of messages without a self message."""
-        if self.source is None and self.target is None and self.table is None:
-            raise ValueError("messages: expected a source, target or table, got none; pass Messages(source=x)")
-        if has_self and self.source is None and self.target is None and self.node is None:
-            raise ValueError(
-                "node: expected a self message for a derivative (dx), got messages with an edge part only; pass node=, "
-                "for example the node features"
-            )
+
+def check_table_rows(subject: str, row: Tensor, rows: int) -> None:
+    """Refuse row indices outside a table; on the CPU only, as a GPU would have to synchronise."""
+    if row.device.type != "cpu" or torch.compiler.is_compiling() or not row.numel():
+        return
+    low, high = (int(end) for end in row.aminmax())
+    if low < 0 or high >= rows:
+        raise ValueError(
+            f"{subject}: expected rows of the table, 0 to {rows - 1}, got {low} to {high}; give the table a row for "
+            "each edge type"
+        )

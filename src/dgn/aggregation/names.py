@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
+from dgn.operators.radius import Word, walk_words
+
 ISOTROPIC = ("mean", "sum", "max", "min", "std", "var")
 BEYOND = 2  # directions searched for a group beyond its own, by default
 _DIRECTIONAL = re.compile(
     r"(?P<operator>av|dx|fwd|bwd)(?P<direction>[1-9][0-9]*)(?P<plus>[+-][1-9][0-9]*)?(?P<options>(?:-[a-z]+[0-9.]*)*)"
 )
+_WALKS = re.compile(r"walks(?P<radius>[1-9][0-9]*)of(?P<fields>[1-9][0-9]*)(?P<permuted>-permuted)?")
 _AUTHORS = re.compile(r"dir(?P<direction>[1-9][0-9]*)-(?P<operator>av|smooth|dx)(?P<options>(?:-[a-z].*)?)")
 
 
@@ -22,7 +25,8 @@ class Directional:
     ``hardening`` is ``None`` for the field as it is, infinity for the argmax, a number for a softmax at that
     temperature. ``absolute`` takes the absolute value of the result, which makes a derivative invariant to the sign
     of the field. ``group`` is the number of first directions of which those near this one in eigenvalue form a group
-    with it; the result is then a norm over the group, invariant to its basis.
+    with it; the result is then a norm over the group, invariant to its basis. ``scope`` is what the weights are
+    normalised over: each row, or the whole graph. ``split`` hardens the positive and the negative part separately.
     """
 
     operator: Literal["av", "dx", "fwd", "bwd"]
@@ -33,6 +37,8 @@ class Directional:
     absolute: bool = False
     group: int | None = None
     plus: int = 0
+    scope: Literal["node", "graph"] = "node"
+    split: bool = False
 
     @property
     def columns(self) -> int:
@@ -45,7 +51,25 @@ class Directional:
         return max(self.direction, abs(self.plus)) if self.group is None else self.group
 
 
-def parse(name: str) -> str | Directional:
+@dataclass(frozen=True)
+class WalkFamily:
+    """All walks of at most ``radius`` steps along the first ``fields`` directions, each of them one output.
+
+    Steps along direction 1 come first, then those along direction 2, and so on; if ``permuted``, in any order, and the
+    walk of no steps is one of them (appendix A.7).
+    """
+
+    radius: int
+    fields: int
+    permuted: bool = False
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The walks, shorter ones first: :class:`dgn.Walks`."""
+        return walk_words(self.fields, self.radius, self.permuted, identity=self.permuted)
+
+
+def parse(name: str) -> str | Directional | WalkFamily:
     """The aggregator of a name; an isotropic name is returned unchanged.
 
     >>> parse("dx2-center-signed") == Directional("dx", 2, balance="center")
@@ -54,11 +78,16 @@ def parse(name: str) -> str | Directional:
     (4, 7)
     >>> parse("fwd1-2").plus
     -2
+    >>> parse("walks2of3")
+    WalkFamily(radius=2, fields=3, permuted=False)
     >>> parse("dir1-av") == parse("av1")
     True
     """
     if name in ISOTROPIC:
         return name
+    walks = _WALKS.fullmatch(name)
+    if walks is not None:
+        return WalkFamily(int(walks["radius"]), int(walks["fields"]), walks["permuted"] is not None)
     authors = _AUTHORS.fullmatch(name)
     plain = (
         f"{authors['operator'].replace('smooth', 'av')}{authors['direction']}{authors['options']}" if authors else name
@@ -84,11 +113,17 @@ def _with_options(
 ) -> Directional:
     sharpness = {"hard": math.inf} | {o: float(o[4:]) for o in options if re.fullmatch(r"soft([0-9]*\.)?[0-9]+", o)}
     hardening = [sharpness.pop(option) for option in options if option in sharpness]
-    flags = [option for option in options if option in ("center", "pad", "signed")]
-    allowed = {"av": {"center", "pad"}, "dx": {"center", "pad", "signed"}}.get(operator, set())
+    flags = [option for option in options if option in ("center", "pad", "signed", "global", "split")]
+    sides = {"center", "pad", "global", "split"}
+    allowed = {"av": sides, "dx": {*sides, "signed"}}.get(operator, set())
     unknown = len(options) - len(hardening) - len(flags)
     if {"center", "pad"} <= set(flags):
         raise ValueError(f"aggregator {name!r}: expected -center or -pad, got both; -pad balances both sides already")
+    if "global" in flags and {"center", "pad"} & set(flags):
+        raise ValueError(
+            f"aggregator {name!r}: expected -global without -center or -pad, got both; these balance the two sides of "
+            "each node, and -global leaves nodes their weight"
+        )
     if unknown or len(hardening) > 1 or not set(flags) <= allowed or len(set(flags)) < len(flags):
         raise ValueError(_unknown(name))
     if hardening and not hardening[0] > 0:
@@ -100,8 +135,10 @@ def _with_options(
         direction,
         balance="center" if "center" in flags else "row",
         padding="zero" if "pad" in flags else None,
-        hardening=hardening[0] if hardening else None,
+        hardening=hardening[0] if hardening else math.inf if "split" in flags else None,
         absolute=operator == "dx" and "signed" not in flags,
+        scope="graph" if "global" in flags else "node",
+        split="split" in flags,
     )
 
 
@@ -120,11 +157,13 @@ def _group(name: str, operator: Literal["av", "dx", "fwd", "bwd"], direction: in
 
 def _unknown(name: str) -> str:
     examples = [*ISOTROPIC, "av1", "dx1", "fwd1", "bwd1", "dx1-signed", "av1-center", "dx1-center", "av1-pad"]
-    examples += ["dx1-pad", "dx1-hard", "av1-soft10", "av1-group", "dx1-group"]
+    examples += ["dx1-pad", "dx1-hard", "av1-soft10", "av1-group", "dx1-group", "av1-global", "dx1-global", "dx1-split"]
+    examples += ["walks2of1", "walks2of2-permuted"]
     near = get_close_matches(name.lower(), examples, n=1, cutoff=0.4)
     remedy = f"did you mean {near[0]!r}?" if near else "see docs/aggregators.md"
     return (
         f"aggregator {name!r}: expected one of {', '.join(ISOTROPIC)}, or av, dx, fwd or bwd with the number of a "
-        "direction, or of two as in fwd1+2 or fwd1-2, and options: -center or -pad for av and dx, -signed for dx, "
-        f"-hard or -soft10 for all, or -group alone for av and dx; {remedy}"
+        "direction, or of two as in fwd1+2 or fwd1-2, and options: -center, -pad or -global for av and dx, "
+        "-signed for dx, -hard or -soft10 for all, -split with these for av and dx, or -group alone for av and dx; "
+        f"or walks2of3 or walks2of3-permuted, of 2 steps along 3 directions; {remedy}"
     )

@@ -10,13 +10,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.aggregation.names import Directional, parse
-from dgn.fields import backward_field, forward_field
+from dgn.aggregation.names import Directional, WalkFamily, parse
+from dgn.aggregation.walks import Schedule, make_schedule
 from dgn.fields.calculus import power_norm
+from dgn.fields.normalization import unit_rows
 from dgn.fields.shaping import hardened
 from dgn.graph import Graph
+from dgn.graph.memo import remember
 from dgn.kernels.aggregation import Code
 from dgn.operators.groups import check_group, group_field
+from dgn.operators.radius import step_weights
 from dgn.operators.weights import derivative_weights, smoothing_weights
 
 
@@ -28,50 +31,83 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Steps:
+    """The weights of one step forward and one backward along each of the first ``num_directions`` fields."""
+
+    num_directions: int
+    group: None = None
+    operator: str = "step"
+
+    @property
+    def columns(self) -> int:
+        return 2 * self.num_directions
+
+
+@dataclass(frozen=True)
+class Walking:
+    """A family of walks among the outputs of a plan.
+
+    ``index`` is that of its name, ``first`` that of the sum of its first step, and ``steps`` the plans of a step along
+    fields k, ..., n for each k.
+    """
+
+    index: int
+    first: int
+    schedule: Schedule
+    steps: tuple["Plan", ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """The outputs of an aggregation, one per name, in order, and the distinct weights that they need.
 
     Kernels compute one sum (or extreme, or variance) per entry of ``codes`` and ``columns``. ``spans`` are
     the numbers of them per output: one, or one per direction of a group, of which :meth:`join` takes the norm.
-    ``num_directions`` is the number of field columns that are needed; ``has_self`` is true if any output has a self
-    weight.
+    ``num_columns`` is the number of columns of weights, ``num_directions`` that of field columns they need;
+    ``has_self`` is true if any output has a self weight, ``has_groups`` if any is a norm over a group of directions,
+    which is taken after the kernels. ``walks`` are the families of walks: a plan computes their first steps.
     """
 
     names: tuple[str, ...]
     codes: tuple[int, ...]
     columns: tuple[int, ...]
-    weights: tuple[Directional, ...]
+    weights: tuple[Directional | Steps, ...]
     num_directions: int
     has_self: bool
     spans: tuple[int, ...]
+    num_columns: int
+    has_groups: bool
+    walks: tuple[Walking, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.names) + sum(len(walk.schedule.order) - 1 for walk in self.walks)
 
     @property
-    def num_columns(self) -> int:
-        """The number of columns of weights."""
-        return sum(weight.columns for weight in self.weights)
+    def one_pass(self) -> bool:
+        """Whether the sums of a kernel are the outputs: no norms over groups, no walks of several steps."""
+        return not self.has_groups and len(self.walks) == 0
 
     @property
-    def has_groups(self) -> bool:
-        """Whether any output is a norm over a group of directions, taken after the kernels."""
-        return len(self.codes) > len(self.names)
+    def reads_node(self) -> bool:
+        """Whether the message of a node to itself is read: by derivatives, and walks of no steps."""
+        return self.has_self or any(walk.schedule.identity for walk in self.walks)
 
     @property
     def needs_gap(self) -> bool:
         """Whether the gaps between eigenvalues are needed, to form groups of directions."""
         return any(weight.group is not None for weight in self.weights)
 
-    def join(self, sums: Tensor) -> Tensor:
+    def join(self, sums: Tensor, walked: Sequence[Tensor] = ()) -> Tensor:
         """The outputs from the sums of a kernel: those along a group become their norm, ``[N, sums, C] -> [N, A, C]``.
 
-        The gradient of a norm of 0 is 0, as for an absolute value.
+        ``walked`` are the outputs of each family of walks. The gradient of a norm of 0 is 0, as for an absolute value.
         """
-        if not self.has_groups:
-            return sums
-        parts = torch.split(sums, list(self.spans), dim=1)
-        return torch.cat([part if part.size(1) == 1 else _norm(part) for part in parts], dim=1)
+        parts = list(torch.split(sums, list(self.spans), dim=1))
+        families = [walk.index for walk in self.walks]
+        joined = [part if part.size(1) == 1 or i in families else _norm(part) for i, part in enumerate(parts)]
+        for index, outputs in zip(families, walked, strict=True):
+            joined[index] = outputs
+        return torch.cat(joined, dim=1)
 
     def compute_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None = None) -> Weights:
         """The weights of a field on a graph, shared by all layers.
@@ -102,6 +138,15 @@ class Plan:
         edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
         return Weights(edge[graph.by_target.order], node)
 
+    def cached_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None, dtype: torch.dtype) -> Weights:
+        """:meth:`compute_weights` of a field in ``dtype``, kept by the graph for layers that are given the same one."""
+
+        def compute() -> Weights:
+            return self.compute_weights(None if field is None else field.to(dtype), graph, gap)
+
+        given = tuple(part for part in (field, gap) if part is not None)
+        return remember(graph.parts.derived, (self.weights, dtype), given, compute)
+
 
 def make_plan(aggregators: Sequence[str]) -> Plan:
     """The plan for a list of names; the same list gives the same object.
@@ -121,23 +166,57 @@ def _make_plan(names: tuple[str, ...]) -> Plan:
     parsed = [parse(name) for name in names]
     if len(set(parsed)) < len(parsed):
         raise ValueError(f"aggregators: expected each one once, got {list(names)}; remove the repeated one")
-    # The absolute value is taken of the sum: dx1 and dx1-signed share their weights.
-    weights = tuple(dict.fromkeys(replace(p, absolute=False) for p in parsed if isinstance(p, Directional)))
+    weights = tuple(dict.fromkeys(_weights_of(p) for p in parsed if not isinstance(p, str)))
     starts = dict(zip(weights, accumulate((weight.columns for weight in weights), initial=0), strict=False))
     codes: list[int] = []
     columns: list[int] = []
-    spans = tuple(p.columns if isinstance(p, Directional) else 1 for p in parsed)
+    spans = tuple(1 if isinstance(p, str) else _weights_of(p).columns for p in parsed)
     for aggregator, span in zip(parsed, spans, strict=True):
-        if isinstance(aggregator, Directional):
-            start = starts[replace(aggregator, absolute=False)]
-            codes += [Code.ABSOLUTE if aggregator.absolute and span == 1 else Code.SIGNED] * span
-            columns += range(start, start + span)
-        else:
+        if isinstance(aggregator, str):
             codes.append(Code[aggregator.upper()])
             columns.append(0)
+            continue
+        start = starts[_weights_of(aggregator)]
+        absolute = isinstance(aggregator, Directional) and aggregator.absolute and span == 1
+        codes += [Code.ABSOLUTE if absolute else Code.SIGNED] * span
+        columns += range(start, start + span)
     num_directions = max((weight.num_directions for weight in weights), default=0)
     has_self = any(weight.operator == "dx" for weight in weights)
-    return Plan(names, tuple(map(int, codes)), tuple(columns), weights, num_directions, has_self, spans)
+    num_columns = sum(weight.columns for weight in weights)
+    has_groups = any(isinstance(p, Directional) and p.columns > 1 for p in parsed)
+    walks = tuple(
+        _walking(index, p, sum(spans[:index]), starts[_weights_of(p)], num_columns)
+        for index, p in enumerate(parsed)
+        if isinstance(p, WalkFamily)
+    )
+    return Plan(
+        names,
+        tuple(map(int, codes)),
+        tuple(columns),
+        weights,
+        num_directions,
+        has_self,
+        spans,
+        num_columns,
+        has_groups,
+        walks,
+    )
+
+
+def _walking(index: int, family: WalkFamily, first: int, column: int, num_columns: int) -> Walking:
+    """The family with this index; the weights of its steps begin at ``column`` of ``num_columns``."""
+    steps = []
+    for k in range(family.fields):
+        columns = tuple(range(column + 2 * k, column + 2 * family.fields))
+        count = len(columns)
+        codes = (int(Code.SIGNED),) * count
+        steps.append(Plan(("step",) * count, codes, columns, (), 0, False, (1,) * count, num_columns, False))
+    return Walking(index, first, make_schedule(family), tuple(steps))
+
+
+def _weights_of(aggregator: Directional | WalkFamily) -> Directional | Steps:
+    """The weights of an aggregator; the absolute value is taken of the sum, and walks share their steps."""
+    return Steps(aggregator.fields) if isinstance(aggregator, WalkFamily) else replace(aggregator, absolute=False)
 
 
 def _norm(sums: Tensor) -> Tensor:
@@ -146,18 +225,20 @@ def _norm(sums: Tensor) -> Tensor:
     return power_norm(wide.square().sum(dim=1, keepdim=True), 2).to(sums.dtype)
 
 
-def _weigh(weight: Directional, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:
+def _weigh(weight: Directional | Steps, field: Tensor, graph: Graph, gap: Tensor | None) -> tuple[Tensor, Tensor]:
     """Edge and self weights of one output; ``field`` has all columns, [E, K]."""
+    if isinstance(weight, Steps):
+        return step_weights(unit_rows(field[:, : weight.num_directions], graph), graph)
     if weight.group is not None:
         return _weigh_group(weight, field[:, : weight.group], graph, gap if gap is None else gap[..., : weight.group])
     field = _along(weight, field)
     if weight.operator in ("fwd", "bwd"):
-        field = forward_field(field) if weight.operator == "fwd" else backward_field(field)
+        field = field.clamp(min=0) if weight.operator == "fwd" else field.clamp(max=0)
     if weight.hardening is not None:
-        field = hardened(field, graph, None if weight.hardening == math.inf else weight.hardening)
-    if weight.operator == "dx":
-        return derivative_weights(field, graph, weight.balance, weight.padding)
-    return smoothing_weights(field, graph, weight.balance, weight.padding)
+        temperature = None if weight.hardening == math.inf else weight.hardening
+        field = hardened(field, graph, temperature, weight.split)
+    weigh = derivative_weights if weight.operator == "dx" else smoothing_weights
+    return weigh(field, graph, weight.balance, weight.padding, weight.scope)
 
 
 def _along(weight: Directional, field: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from dgn.kernels.aggregation import SMALLEST_VARIANCE, Code
 
 
 def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph: Graph) -> Tensor:
-    """The outputs ``[N, A, C]`` of a plan, with every message materialised; see :func:`dgn.aggregation.aggregate`."""
+    """The sums ``[N, sums, C]`` of a plan, with every message materialised; see :func:`dgn.aggregation.aggregate`."""
     m = messages.build(graph)
     target = gather_rows(graph.target, graph.by_target.order)
     degree = graph.in_degree.clamp(min=1).to(m.dtype)[:, None]
@@ -38,7 +38,7 @@ def aggregate_reference(plan: Plan, messages: Messages, weights: Weights, graph:
         Code.ABSOLUTE: lambda column: directional(column).abs(),
     }
     columns = [outputs[Code(code)](column) for code, column in zip(plan.codes, plan.columns, strict=True)]
-    return plan.join(torch.stack(columns, dim=1))
+    return torch.stack(columns, dim=1)
 
 
 def _extreme(m: Tensor, target: Tensor, num_nodes: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Degree scalers (eq. 11)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +10,14 @@ from dgn.graph import as_graph
 from dgn.graph.checks import check_option
 
 SCALERS = ("identity", "amplification", "attenuation")
+
+
+class ScalerKey(NamedTuple):
+    """The key under which a graph keeps its degree scalers."""
+
+    scalers: tuple[str, ...]
+    delta: float
+    dtype: torch.dtype
 
 
 def degree_scalers(degree: Tensor, scalers: Sequence[str], delta: float, dtype: torch.dtype) -> Tensor:
@@ -24,7 +32,7 @@ def degree_scalers(degree: Tensor, scalers: Sequence[str], delta: float, dtype: 
     >>> degree_scalers(torch.tensor([0, 1]), ["amplification", "attenuation"], 0.6931, torch.float32).round().tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    for scaler in scalers:
+    for scaler in set(scalers) - set(SCALERS):
         check_option("scaler", scaler, SCALERS)
     amplification = torch.log(degree.to(dtype) + 1) / delta
     attenuation = torch.where(degree > 0, 1 / torch.where(degree > 0, amplification, 1.0), 1.0)

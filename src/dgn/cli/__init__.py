@@ -9,13 +9,16 @@ import os
 import sys
 from importlib import import_module
 from inspect import getdoc
+from multiprocessing import active_children
+from typing import NoReturn
 
 import typer
 
-from dgn.cli.errors import Verbs
+from dgn.cli.errors import STOPPED, Verbs
+from dgn.cli.run_seeds import install_sigterm_handler
 
 # In the order of the help.
-COMMANDS = ("fit", "predict", "draw", "train", "info", "search", "directions")
+COMMANDS = ("fit", "predict", "draw", "train", "info", "search", "directions", "export")
 HELP = """Directional graph networks.
 
 With a table of molecules: dgn fit TABLE, then dgn predict. Without data: dgn train, which trains on handwritten digits.
@@ -56,7 +59,25 @@ def main() -> None:
     # A character that the terminal cannot encode must not end a long run.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    make_app()()
+    try:
+        install_sigterm_handler()
+        make_app()()
+    except KeyboardInterrupt:  # before the command began, or after it ended
+        typer.echo("Stopped.", err=True)
+        _leave_at_once()
+    except SystemExit as end:
+        if end.code == STOPPED:
+            _leave_at_once()
+        raise
+
+
+def _leave_at_once() -> NoReturn:
+    """End a command that was stopped: threads and processes that still compute are not waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    for child in active_children():
+        child.terminate()
+    os._exit(STOPPED)
 
 
 def _version(requested: bool) -> None:

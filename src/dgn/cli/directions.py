@@ -1,6 +1,5 @@
 """``dgn directions``: precompute the eigenvectors of a dataset."""
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -57,7 +56,7 @@ def command(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(help="Cache folder of solved chunks.", show_default="dgn/directions in the user's cache"),
+        typer.Option(help="Cache folder of solved chunks.", show_default="directions in $DGN_CACHE or ~/.cache/dgn"),
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
@@ -68,10 +67,11 @@ def command(
 
     Graphs that fail are listed at the end with exit code 1; the others are written.
     """
+    from dgn.data.datasets.paths import cache_root
     from dgn.data.io.sources import directions_of_file
     from dgn.data.precompute.directions import Options
 
-    folder = None if no_cache else cache or default_cache()
+    folder = None if no_cache else cache or cache_root() / "directions"
     options = Options(folder, workers, "ray" if engine is Engine.ray else "local", address)
     laplacian = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
     summary = directions_of_file(source, out, k, laplacian, edge_weight, options, progress=not quiet)
@@ -83,11 +83,6 @@ def command(
             f"{len(summary.failures)} of {summary.graphs} graphs could not be solved; their field is zero in {out}"
         )
         raise typer.Exit(1)
-
-
-def default_cache() -> Path:
-    """``dgn/directions`` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dgn" / "directions"
 
 
 def _table(summary: "Summary", out: Path) -> Table:

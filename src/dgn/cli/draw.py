@@ -69,12 +69,16 @@ def command(
 
 def _check(inputs: list[str], out: Path | None, html: Path | None, model: Path | None, target: str | None) -> None:
     """Refuse options that do not go together."""
+    from dgn.data.io.atomic import check_writable
     from dgn.plot.picture import check_picture
 
     if out is None and html is None:
         raise ValueError("out: expected --out picture.svg, --html page.html or both, got neither; name a file")
     if out is None and model is not None:
         raise ValueError("model: expected --out picture.svg beside it, got none; name the picture")
+    for path in (out, html):
+        if path is not None:
+            check_writable(path)
     if out is not None:
         check_picture(out)
         if len(inputs) > 1:
@@ -86,7 +90,6 @@ def _check(inputs: list[str], out: Path | None, html: Path | None, model: Path |
 def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> None:
     """Draw the attribution of an ensemble's prediction: regression in units of the target, classes as log-odds."""
     from dgn.graph.checks import check_option
-    from dgn.molecules.featurize import featurize
     from dgn.molecules.model_io import load_model
     from dgn.plot.attribution import attribute, average
     from dgn.plot.highlight import draw_attribution
@@ -99,10 +102,7 @@ def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> Non
     name = names[0] if target is None else target
     check_option("target", name, names)
     column = names.index(name)
-    graphs, problems = featurize([smiles])  # the features of dgn fit, which differ from OGB's in stereo centres
-    if problems[0]:
-        raise ValueError(f"smiles: expected a molecule that RDKit can read, got {smiles!r}; check its spelling")
-    graphs = loaded.ensemble.add_required_inputs(graphs)
+    graphs = loaded.ensemble.prepare(smiles)
     shares = [attribute(network, graphs[0], column) for network in loaded.ensemble.networks]
     if loaded.task == "regression":
         attribution = average(shares, float(loaded.scale[column]), float(loaded.center[column]))

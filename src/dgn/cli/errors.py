@@ -12,6 +12,8 @@ from dgn.cli.display import echo
 # Raised by wrong input, files, missing packages and failed computations; anything else is a bug: show its traceback.
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 
+STOPPED = 130  # exit code of a command that Ctrl-C or SIGTERM ended
+
 
 class Verbs(TyperGroup):
     """A group of commands that prints an expected error in one line and ends with exit code 1.
@@ -22,6 +24,9 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as problem:  # whoever knows what was kept says so
+            echo(Console(stderr=True), str(problem) or "Stopped.")
+            raise typer.Exit(STOPPED) from None
         except EXPECTED as problem:
             # The parser's own Exit and Abort are RuntimeErrors too.
             if ctx.params.get("debug") or type(problem).__module__.split(".")[0] in ("click", "typer"):

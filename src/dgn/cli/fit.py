@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, echo, make_console, print_table
-from dgn.cli.run_seeds import install_sigterm_handler, stopped
+from dgn.cli.run_seeds import stopped
 
 if TYPE_CHECKING:
     from dgn.molecules.fit import FitOptions, Fitted
@@ -52,6 +52,10 @@ def command(
         int,
         typer.Option(help="Trials of a hyperparameter search on the validation split; 0: default settings.", min=0),
     ] = 0,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="Pretrained network or model folder to fine-tune.")
+    ] = None,
+    freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
     seed: Annotated[
         int,
         typer.Option(help="Seed of the split and of the first ensemble member; the others take the next ones.", min=0),
@@ -69,8 +73,7 @@ def command(
     from dgn.molecules.folder import check_free, write_folder
     from dgn.molecules.table import open_table
 
-    install_sigterm_handler()
-    console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search)
+    console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search, start, freeze)
     check_settings(task, test, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import echo
-from dgn.cli.run_seeds import STOPPED
+from dgn.cli.errors import STOPPED
 
 OUTPUT = "output.txt"  # what the run of a worker prints
 

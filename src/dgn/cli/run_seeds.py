@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, echo, print_table
+from dgn.cli.errors import STOPPED
 
 if TYPE_CHECKING:
     from dgn.data.benchmark import Benchmark
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from dgn.training.run_folder import FinishedRun
 
 CURVES = "curves.png"
-STOPPED = 130  # exit code of a command that Ctrl-C ended
 Load = Callable[[], "Benchmark"]
 Watch = Callable[["EpochReport"], None]
 
@@ -39,6 +39,7 @@ def run_seeds(
     :func:`draw_summary`. ``watch`` is called after every epoch, and ends the training by raising.
     """
     from dgn.training.run_folder import finished_runs, is_begun, write_experiment
+    from dgn.training.scores import main_metric
 
     if int(os.environ.get("RANK", "0")) > 0:
         _train_rank(experiment, load, seeds, out, device)
@@ -50,6 +51,7 @@ def run_seeds(
     if missing:
         if experiment.training.distill_from is not None:  # fail before loading the graphs, which takes a while
             _echo_teachers(console, experiment, out)
+        main_metric(experiment)  # refused here if there is none, before directions are computed
         benchmark = load()  # may fail: before the folder exists, so that a retry finds none
         write_experiment(out, experiment)
         train_seeds(console, experiment, benchmark, missing, out, device, watch)
@@ -109,10 +111,8 @@ def train_seeds(
     watch: Watch | None = None,
 ) -> None:
     """Train with a display and write every result; an interrupted run can be resumed."""
-    from dgn.training.errors import TrainingError
-    from dgn.training.run_folder import FinishedRun, write_run
+    from dgn.training.run_experiment import train_missing
     from dgn.training.scores import main_metric
-    from dgn.training.trainer import train
 
     display = Display(console, main_metric(experiment), experiment.training.schedule == "plateau")
 
@@ -123,15 +123,10 @@ def train_seeds(
 
     try:
         with display:
-            results = train(experiment, benchmark, seeds, out, device, on_epoch, on_resume=display.echo)
+            display.echo("preparing batches and kernels for the first epoch")
+            train_missing(experiment, benchmark, seeds, out, device, on_epoch, display.echo)
     except KeyboardInterrupt:
         raise stopped(console, out) from None
-    except TrainingError as problem:
-        for result in problem.results:
-            write_run(out, FinishedRun.of(experiment, result, benchmark.note, seeds), result.history)
-        raise
-    for result in results:
-        write_run(out, FinishedRun.of(experiment, result, benchmark.note, seeds), result.history)
 
 
 def write_summary(out: Path, runs: Sequence["FinishedRun"]) -> None:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from dgn.cli.display import echo, make_console, print_table
-from dgn.cli.run_seeds import install_sigterm_handler, read_seeds
+from dgn.cli.run_seeds import read_seeds
 from dgn.cli.search_runner import as_text, run_in_parallel, run_sequentially
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def command(
     from dgn.tuning.space import load_space, space_names
     from dgn.tuning.study import Search
 
-    install_sigterm_handler()
     base = load_experiment(experiment, [*(change or ()), *([] if data is None else [f"data.path={data}"])])
     trial_seeds = read_seeds(seeds) or [base.training.seeds[0]]
     folder = out or Path("searches") / base.name

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dgn.cli.datasets import Graphs
 from dgn.cli.display import echo, make_console, print_table
-from dgn.cli.run_seeds import install_sigterm_handler, read_seeds, report_seeds, run_seeds
+from dgn.cli.run_seeds import read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
     from dgn.training.experiment import Experiment
@@ -50,7 +50,6 @@ def command(
     """
     from dgn.training.experiment import load_experiment
 
-    install_sigterm_handler()
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
     run_only = read_seeds(seeds)
     if run_only is not None:

@@ -10,7 +10,8 @@ from dgn.data.datasets.moleculenet import NOTE as MOLECULENET
 from dgn.data.datasets.moleculenet import load_moleculenet
 from dgn.data.datasets.molpcba import LABELS, SMILES, load_molpcba
 from dgn.data.datasets.molpcba import NOTE as MOLPCBA
-from dgn.data.datasets.paths import cache_root, cached_graphs, describe_files, find_source, read_source
+from dgn.data.datasets.paths import cache_root, cached_graphs, describe_files, find_source
+from dgn.data.datasets.smiles import OGB
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.encodings import Structure
@@ -30,7 +31,8 @@ class Benchmark:
     ``coordinates`` the graphs come with their field, from coordinates or otherwise, and no eigenvectors are computed.
     ``note`` describes the source of data that are not official. ``fraction`` is the fraction of the training graphs
     that is loaded; ``structure`` describes the structural encodings of nodes and edges
-    (:func:`dgn.data.precompute.encodings.with_encodings`).
+    (:func:`dgn.data.precompute.encodings.with_encodings`); ``featurization`` names the features of molecules,
+    where SMILES give them.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Benchmark:
     note: str = ""
     fraction: float = 1.0
     structure: Structure | None = None
+    featurization: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ def load_benchmark(
         task.edge_categories,
         task.coordinates,
         note,
+        featurization=OGB if task.node_categories == ATOMS else "",
     )
     _check(benchmark)
     return benchmark
@@ -149,8 +153,9 @@ def with_directions(
     normalization: Normalization = None,
     root: str | Path | None = None,
     progress: bool = False,
+    arcsine: bool = False,
 ) -> Benchmark:
-    """The benchmark with ``k`` Laplacian directions, computed on first use and cached in ``root``.
+    """The benchmark with ``k`` Laplacian directions, or their arcsines, computed on first use and cached in ``root``.
 
     Graphs with coordinates already have a field and are returned unchanged.
 
@@ -161,7 +166,8 @@ def with_directions(
     if benchmark.coordinates:
         return benchmark
     cache = (Path(root) if root is not None else cache_root()) / "directions"
-    return replace(benchmark, graphs=add_directions(benchmark.graphs, k, normalization, cache=cache, progress=progress))
+    graphs = add_directions(benchmark.graphs, k, normalization, cache=cache, progress=progress, arcsine=arcsine)
+    return replace(benchmark, graphs=graphs)
 
 
 def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
@@ -194,7 +200,7 @@ def _load(name: str, source: Path | None, root: Path, device: torch.device | str
     if source is not None and source.name in (SMILES, LABELS):
         return load_molpcba(source, root, progress)
     if source is not None and source.is_file():
-        return read_source(source)
+        return PackedGraphs.load(source)
     if name == "digits":
         from dgn.data.datasets.digits import load_digits
 
@@ -217,9 +223,7 @@ def _load_superpixels(file: Path, root: Path, device: torch.device | str, progre
 
     # Not cifar10.safetensors, which would be taken for the official graphs.
     cache, source = root / "cifar10-superpixels.safetensors", f"superpixels 1 of {describe_files([file])}"
-    return cached_graphs(
-        cache, source, lambda: read_source(file, lambda path: load_superpixels(path, device, progress))
-    )
+    return cached_graphs(cache, source, lambda: load_superpixels(file, device, progress))
 
 
 def _check(benchmark: Benchmark) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from dgn.data.io.files import digest, read_numpy, read_tensors, write_numpy, write_tensors
 from dgn.data.io.pyg import tables
 from dgn.graph import Graph, as_graph
+from dgn.graph.checks import check_inferred_nodes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -187,6 +188,8 @@ class PackedGraphs:
                     f"graph {index}: expected a PyG Data with edge_index, got {type(data).__name__} without; give a "
                     "list of Data, with an edge_index of shape [2, 0] for graphs without edges"
                 )
+        for data in graphs:  # PyG may have inferred the number of nodes from the highest one
+            check_inferred_nodes(data.num_nodes - 1, data.edge_index.size(1))
         packed = cls.pack([(data.edge_index, data.num_nodes) for data in graphs])
         packed._check_edge_index()
         return packed.with_values(**tables(graphs))
@@ -202,9 +205,14 @@ class PackedGraphs:
         return digest(self._tensors())
 
     def save(self, path: str | Path) -> None:
-        """Write one file atomically; an ``.npz`` is compressed and omits ``info``."""
+        """Write one file atomically, with ``info``; an ``.npz`` is compressed, a ``.parquet`` has a row per graph."""
         if Path(path).suffix == ".npz":
-            write_numpy(Path(path), self._tensors())
+            write_numpy(Path(path), self._tensors(), self.info)
+            return
+        if Path(path).suffix == ".parquet":
+            from dgn.data.io.sources import save_table
+
+            save_table(self, Path(path))
             return
         write_tensors(
             Path(path), self._tensors(), {"format": FORMAT, "info": json.dumps(dict(self.info), sort_keys=True)}
@@ -221,7 +229,10 @@ class PackedGraphs:
         if not path.exists():
             raise FileNotFoundError(f"{path}: expected a file of packed graphs, found nothing; check the path")
         if path.suffix == ".npz":
-            return _from_tensors(read_numpy(path), {})
+            try:
+                return _from_tensors(*read_numpy(path))
+            except ValueError as error:
+                raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
         tensors, metadata = read_tensors(path, FORMAT, check)
         return _from_tensors(tensors, json.loads(metadata["info"]))
 

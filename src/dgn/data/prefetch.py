@@ -1,10 +1,14 @@
 """Ordered results of chunks processed by a process pool, a few chunks ahead of the consumer."""
 
+import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import TypeVar
 
 import torch
@@ -19,7 +23,7 @@ def prefetch(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]
     Processes are spawned: a script must call this under ``if __name__ == "__main__":``.
     """
     with ExitStack() as stack:
-        pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"), _one_thread))
+        pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"), _start_worker))
         stack.callback(pool.shutdown, cancel_futures=True)
         running: deque[Future[Result]] = deque()
         for chunk in chunks:
@@ -30,5 +34,10 @@ def prefetch(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]
             yield running.popleft().result()
 
 
-def _one_thread() -> None:
+def _start_worker() -> None:
+    """One thread, an interrupt left to the main process, and an exit when that process ends, however it ends."""
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+    Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()

@@ -11,9 +11,10 @@ from dgn.fields.calculus import (
     row_norm,
 )
 from dgn.fields.normalization import normalize
-from dgn.fields.shaping import arcsine, backward_field, forward_field, harden
+from dgn.fields.shaping import arccosine, arcsine, backward_field, forward_field, harden
 
 __all__ = [
+    "arccosine",
     "arcsine",
     "backward_field",
     "directional_derivative",

@@ -8,7 +8,7 @@ from torch import Tensor
 from dgn.fields.calculus import inner_product, row_norm
 from dgn.fields.normalization import divide, normalize
 from dgn.graph import as_graph
-from dgn.graph.checks import check_finite, check_option, check_rows
+from dgn.graph.checks import check_columns, check_finite, check_numbers, check_option, check_result, check_rows
 
 
 def reflect(field: Tensor) -> Tensor:
@@ -19,6 +19,7 @@ def reflect(field: Tensor) -> Tensor:
     >>> reflect(torch.tensor([1.0, -2.0])).tolist()
     [-1.0, 2.0]
     """
+    check_numbers("field", field)
     return -field
 
 
@@ -57,6 +58,7 @@ def rotate(
     graph = as_graph(edge_index, num_nodes)
     check_rows("first", first, graph.num_edges, "edge")
     check_rows("second", second, graph.num_edges, "edge")
+    check_columns("second", second, first)
     theta = torch.as_tensor(angle, dtype=first.dtype, device=first.device)
     if theta.dim():
         check_rows("angle", theta, graph.num_nodes, "node")
@@ -118,11 +120,11 @@ def distort(
     owner = torch.zeros_like(target) if graph.batch is None else graph.batch[target]
     scale = strength * _mean_size(field, owner, graph.num_graphs)
     side = (source - target).sign().to(field).view(-1, *[1] * (field.dim() - 1))
-    return torch.addcmul(field, side * noise, scale)
+    return check_result("distort", torch.addcmul(field, side * noise, scale))
 
 
 def distort_potential(
-    potential: Tensor, strength: float, *, generator: torch.Generator, batch: Tensor | None = None
+    potential: Tensor, strength: float, *, generator: torch.Generator | None, batch: Tensor | None = None
 ) -> Tensor:
     r"""The potential with noise on the nodes, as in the experiments of the augmentation figure.
 
@@ -135,12 +137,12 @@ def distort_potential(
     >>> distort_potential(torch.ones(3), 0.0, generator=torch.Generator()).tolist()
     [1.0, 1.0, 1.0]
     """
-    check_rows("potential", potential, potential.size(0), "node")
+    check_numbers("potential", potential)
     _check_strength(strength)
     owner = torch.zeros(len(potential), dtype=torch.long, device=potential.device) if batch is None else batch.long()
     count = int(owner.max()) + 1 if owner.numel() else 0
     noise = _uniform(len(potential), potential, generator)
-    return potential + strength * noise * _mean_size(potential, owner, count)
+    return check_result("distort_potential", potential + strength * noise * _mean_size(potential, owner, count))
 
 
 def _check_strength(strength: float) -> None:

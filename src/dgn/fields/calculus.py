@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dgn.graph import as_graph, graph_of_nodes
-from dgn.graph.checks import check_rows
+from dgn.graph.checks import check_columns, check_numbers, check_result, check_rows, check_weight
 
 
 def node_product(x: Tensor, y: Tensor) -> Tensor:
@@ -19,8 +19,10 @@ def node_product(x: Tensor, y: Tensor) -> Tensor:
     >>> node_product(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])).item()
     11.0
     """
-    check_rows("y", y, x.size(0), "row of x")
-    return (x * y).sum(dim=0)
+    check_numbers("x", x)
+    check_rows("y", y, len(x), "row of x")
+    check_columns("y", y, x)
+    return check_result("node_product", (x * y).sum(dim=0))
 
 
 def edge_product(field: Tensor, other: Tensor) -> Tensor:
@@ -29,17 +31,23 @@ def edge_product(field: Tensor, other: Tensor) -> Tensor:
     >>> edge_product(torch.tensor([1.0, -1.0]), torch.tensor([2.0, -2.0])).item()
     4.0
     """
-    check_rows("other", other, field.size(0), "row of field")
-    return (field * other).sum(dim=0)
+    check_numbers("field", field)
+    check_rows("other", other, len(field), "row of field")
+    check_columns("other", other, field)
+    return check_result("edge_product", (field * other).sum(dim=0))
 
 
-def gradient(potential: Tensor, edge_index: Any) -> Tensor:
-    r"""The gradient of node potentials (eq. 3): :math:`(\nabla \phi)_{ij} = \phi_j - \phi_i`.
+def gradient(potential: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    r"""The gradient of node potentials (eq. 3): :math:`(\nabla \phi)_{ij} = w_{ij} (\phi_j - \phi_i)`.
 
-    Laws: linear; 0 for a constant; antisymmetric, :math:`F_{ij} = -F_{ji}`; 0 on self-loops.
+    Without ``edge_weight`` every weight is 1. An edge of integer weight is as many parallel edges, and one of weight 0
+    has no field.
+
+    Laws: linear; 0 for a constant; antisymmetric, :math:`F_{ij} = -F_{ji}`, where the weights are symmetric; 0 on
+    self-loops; :math:`\mathrm{div} \nabla = -L` with the same weights.
 
     Shapes:
-        ``potential`` [N, K] or [N]; returns [E, K] or [E].
+        ``potential`` [N, K] or [N], ``edge_weight`` [E]; returns [E, K] or [E].
 
     >>> gradient(torch.tensor([0.0, 1.0, 3.0]), torch.tensor([[1, 2, 0], [0, 1, 2]])).tolist()
     [1.0, 2.0, -3.0]
@@ -48,7 +56,11 @@ def gradient(potential: Tensor, edge_index: Any) -> Tensor:
         raise TypeError("potential: expected a tensor [N, K] or [N], one row per node; convert it with torch.as_tensor")
     graph = graph_of_nodes(edge_index, potential)
     check_rows("potential", potential, graph.num_nodes, "node")
-    return potential[graph.source] - potential[graph.target]
+    difference = potential[graph.source] - potential[graph.target]
+    if edge_weight is not None:
+        check_weight(edge_weight, graph.num_edges)
+        difference = scale_rows(difference, edge_weight.to(difference.dtype))
+    return check_result("gradient", difference)
 
 
 def divergence(field: Tensor, edge_index: Any, num_nodes: int | None = None) -> Tensor:
@@ -65,7 +77,7 @@ def divergence(field: Tensor, edge_index: Any, num_nodes: int | None = None) -> 
     """
     graph = as_graph(edge_index, num_nodes)
     check_rows("field", field, graph.num_edges, "edge")
-    return graph.sum_to_target(field)
+    return check_result("divergence", graph.sum_to_target(field))
 
 
 def inner_product(field: Tensor, other: Tensor, edge_index: Any, num_nodes: int | None = None) -> Tensor:
@@ -81,7 +93,8 @@ def inner_product(field: Tensor, other: Tensor, edge_index: Any, num_nodes: int 
     graph = as_graph(edge_index, num_nodes)
     check_rows("field", field, graph.num_edges, "edge")
     check_rows("other", other, graph.num_edges, "edge")
-    return graph.sum_to_target(field * other)
+    check_columns("other", other, field)
+    return check_result("inner_product", graph.sum_to_target(field * other))
 
 
 def row_norm(field: Tensor, edge_index: Any, num_nodes: int | None = None, p: int = 1) -> Tensor:
@@ -95,7 +108,7 @@ def row_norm(field: Tensor, edge_index: Any, num_nodes: int | None = None, p: in
     """
     graph = as_graph(edge_index, num_nodes)
     check_rows("field", field, graph.num_edges, "edge")
-    return power_norm(graph.sum_to_target(magnitude(field, p)), p)
+    return check_result("row_norm", power_norm(graph.sum_to_target(magnitude(field, p)), p))
 
 
 def directional_derivative(x: Tensor, field: Tensor, edge_index: Any) -> Tensor:
@@ -116,9 +129,11 @@ def directional_derivative(x: Tensor, field: Tensor, edge_index: Any) -> Tensor:
     graph = graph_of_nodes(edge_index, x)
     check_rows("x", x, graph.num_nodes, "node")
     check_rows("field", field, graph.num_edges, "edge")
+    check_columns("field", field)
     slope = gradient(x, graph)
     along = field[:, None] if field.dim() == 1 else field
-    return stack_columns([graph.sum_to_target(scale_rows(slope, weight)) for weight in along.unbind(1)], x)
+    columns = [graph.sum_to_target(scale_rows(slope, weight)) for weight in along.unbind(1)]
+    return check_result("directional_derivative", stack_columns(columns, x))
 
 
 def scale_rows(values: Tensor, weight: Tensor) -> Tensor:

@@ -48,13 +48,23 @@ def normalize(
     check_rows("field", field, graph.num_edges, "edge")
     if scope == "node":
         return unit_rows(field, graph, p)
+    check_batch(graph)
+    return unit_graphs(field, graph, p)
+
+
+def check_batch(graph: Graph) -> None:
+    """Require the graph of each node, for norms over graphs."""
     if graph.batch is None:
         raise ValueError(
             "batch: expected the graph index of each node for scope='graph', got None; pass batch=data.batch, or "
             "zeros for a single graph"
         )
+
+
+def unit_graphs(field: Tensor, graph: Graph, p: int = 1) -> Tensor:
+    """``normalize`` over each graph, for checked input; without a batch, all nodes are one graph."""
     scaled = _scaled(field, graph)
-    owner = graph.batch[graph.target]
+    owner = torch.zeros_like(graph.target) if graph.batch is None else graph.batch[graph.target]
     total = field.new_zeros(graph.num_graphs, *field.shape[1:]).index_add(0, owner, magnitude(scaled, p))
     return divide(scaled, power_norm(total, p)[owner])
 

@@ -7,8 +7,10 @@ from torch import Tensor
 
 from dgn.fields.normalization import divide, significant
 from dgn.graph import Graph, as_graph
-from dgn.graph.checks import check_rows
+from dgn.graph.checks import check_numbers, check_rows
 from dgn.graph.graph import largest_by
+
+CREST = 1e-12  # of the largest magnitude: closer to it, a potential counts as largest
 
 
 def forward_field(field: Tensor) -> Tensor:
@@ -19,6 +21,7 @@ def forward_field(field: Tensor) -> Tensor:
     >>> forward_field(torch.tensor([2.0, -3.0])).tolist()
     [2.0, 0.0]
     """
+    check_numbers("field", field)
     return field.clamp(min=0)
 
 
@@ -30,6 +33,7 @@ def backward_field(field: Tensor) -> Tensor:
     >>> backward_field(torch.tensor([2.0, -3.0])).tolist()
     [0.0, -3.0]
     """
+    check_numbers("field", field)
     return field.clamp(max=0)
 
 
@@ -77,7 +81,7 @@ def hardened(field: Tensor, graph: Graph, temperature: float | None, split: bool
     if not split:
         weight = _select(clean.abs(), torch.ones_like(clean), graph, temperature)
         return weight * (clean > 0) - weight * (clean < 0)
-    parts = forward_field(clean), -backward_field(clean)
+    parts = clean.clamp(min=0), -clean.clamp(max=0)
     forward, backward = (_select(part, (part > 0).to(part), graph, temperature) for part in parts)
     return forward - backward
 
@@ -94,7 +98,35 @@ def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
     >>> (arcsine(torch.tensor([0.0, 1.0, -2.0])) * 6 / torch.pi).tolist()
     [0.0, 1.0, -3.0]
     """
-    check_rows("potential", potential, potential.size(0), "node")
+    ratio = _relative(potential, component)
+    # The slope at the extremes is infinite, and would turn rounding into a direction: they are handled separately.
+    inner = ratio.abs() < 1 - max(CREST, 4 * torch.finfo(ratio.dtype).eps)
+    return torch.where(inner, torch.where(inner, ratio, 0.0).arcsin(), ratio.sign() * (torch.pi / 2))
+
+
+def arccosine(potential: Tensor, eigenvalues: Tensor, component: Tensor | None = None) -> Tensor:
+    r"""The phase of an eigenvector of a lattice: :math:`\arccos(\sqrt{1 - \lambda / 4} \, \phi / \max|\phi|)`.
+
+    The first vector along an axis of N nodes is the cosine of :math:`\pi (i + \frac12) / N`, whose crest lies half a
+    step beyond the last node; its eigenvalue :math:`\lambda = 4 \sin^2 \frac{\pi}{2 N}` of D - A tells how far below
+    the crest that node is. So the gradient is :math:`\pm \pi / N` on every edge along the axis, as theorem 2.4 needs.
+
+    Shapes:
+        ``potential`` [N, K], ``eigenvalues`` [components, K] and ``component`` [N] as in :class:`dgn.Directions`.
+
+    >>> wave = torch.tensor([[0.5], [0.0], [-0.5]])  # of a path of three nodes
+    >>> (arccosine(wave, torch.tensor([[1.0]])) * 6 / torch.pi).round(decimals=4).flatten().tolist()
+    [1.0, 3.0, 5.0]
+    """
+    ratio = _relative(potential, component)
+    value = eigenvalues.to(ratio).nan_to_num(0.0)
+    value = value[torch.zeros(len(ratio), dtype=torch.long, device=ratio.device) if component is None else component]
+    return ((1 - value / 4).clamp(min=0).sqrt() * ratio).arccos()
+
+
+def _relative(potential: Tensor, component: Tensor | None) -> Tensor:
+    """The potential divided by the largest magnitude in its component."""
+    check_numbers("potential", potential)
     if component is None:
         component = torch.zeros(potential.size(0), dtype=torch.long, device=potential.device)
     if component.shape != potential.shape[:1]:
@@ -104,10 +136,7 @@ def arcsine(potential: Tensor, component: Tensor | None = None) -> Tensor:
         )
     component = component.long()
     count = int(component.max()) + 1 if component.numel() else 0
-    ratio = divide(potential, largest_by(potential.abs(), component, count)[component])
-    inner = ratio.abs() < 1
-    # The slope at the extremes is infinite: they are handled separately, so that gradients stay finite.
-    return torch.where(inner, torch.where(inner, ratio, 0.0).arcsin(), ratio.sign() * (torch.pi / 2))
+    return divide(potential, largest_by(potential.abs(), component, count)[component])
 
 
 def _select(size: Tensor, candidate: Tensor, graph: Graph, temperature: float | None) -> Tensor:

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+DENSE_NODES, NODES_PER_EDGE = 2**24, 1000  # numbers of nodes that are inferred from the highest one without question
+
 
 def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor, int]:
     """``edge_index`` as int64 ``[2, E]`` and the number of nodes; raises if they are invalid."""
@@ -18,8 +20,8 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
         )
     if edge_index.layout != torch.strided:
         raise TypeError(
-            f"edge_index: expected a dense tensor [2, E], got a matrix of layout {edge_index.layout}; layers take "
-            "matrix.to_sparse_csr(), everything else torch_geometric.utils.to_edge_index(matrix)[0]"
+            f"edge_index: expected a dense tensor [2, E], got a matrix of layout {edge_index.layout}; convert it with "
+            "matrix.to_sparse_csr() or torch_geometric.utils.to_edge_index(matrix)[0]"
         )
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(
@@ -31,8 +33,12 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     edge_index = edge_index.long()
     if torch.compiler.is_compiling() and num_nodes is not None:
         return edge_index, num_nodes  # values are not available while tracing
+    if edge_index.is_cuda and num_nodes is not None:
+        _check_on_device(edge_index, num_nodes)
+        return edge_index, num_nodes
     low, high = (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else (0, -1)
     if num_nodes is None:
+        check_inferred_nodes(high, edge_index.size(1))
         num_nodes = high + 1
     if num_nodes < 0:
         raise ValueError(f"num_nodes: expected 0 or more, got {num_nodes}; give the number of nodes of the graph")
@@ -46,22 +52,29 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
     return edge_index, num_nodes
 
 
+def _check_on_device(edge_index: Tensor, num_nodes: int) -> None:
+    """Let the GPU stop at an edge to no node, as PyTorch's indexing does: the host does not wait for it."""
+    if edge_index.numel():
+        low, high = edge_index.aminmax()
+        message = (
+            f"edge_index: expected nodes from 0 to below num_nodes={num_nodes}; look at them with edge_index.cpu()"
+        )
+        torch._assert_async((low >= 0) & (high < num_nodes), message)
+
+
+def check_inferred_nodes(highest: int, num_edges: int) -> None:
+    """Refuse a highest node so far beyond the number of edges that it is a mistake, before memory is taken for it."""
+    if highest >= max(DENSE_NODES, NODES_PER_EDGE * num_edges):
+        raise ValueError(
+            f"edge_index: expected nodes numbered from 0, got node {highest} in a graph of {num_edges} edges; number "
+            "them without large gaps, or state num_nodes if so many have no edge"
+        )
+
+
 def check_num_nodes(source: str, expected: int | None, num_nodes: int | None, remedy: str) -> None:
     """Refuse a ``num_nodes`` that contradicts the number of nodes of ``source``."""
     if num_nodes not in (None, expected):
         raise ValueError(f"num_nodes: expected {expected}, as the {source} has, got {num_nodes}; {remedy}")
-
-
-def check_table_rows(subject: str, row: Tensor, rows: int) -> None:
-    """Refuse row indices outside a table; on the CPU only, as a GPU would have to synchronise."""
-    if row.device.type != "cpu" or torch.compiler.is_compiling() or not row.numel():
-        return
-    low, high = (int(end) for end in row.aminmax())
-    if low < 0 or high >= rows:
-        raise ValueError(
-            f"{subject}: expected rows of the table, 0 to {rows - 1}, got {low} to {high}; give the table a row for "
-            "each edge type"
-        )
 
 
 #: The optional packages of each extra in pyproject.toml, by the names under which they are imported.
@@ -72,6 +85,7 @@ EXTRAS = {
     "tables": ("pyarrow",),
     "search": ("optuna",),
     "ray": ("ray",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
 }
 
 
@@ -110,18 +124,47 @@ def check_finite(name: str, values: Tensor) -> None:
         )
 
 
-def check_rows(name: str, values: Tensor, rows: int, meaning: str) -> None:
-    """Require a finite floating-point tensor with one row per node, edge or graph."""
+def check_result(name: str, values: Tensor) -> Tensor:
+    """The result of finite input; one that left the range of its numbers is refused."""
+    if not torch.compiler.is_compiling() and not bool(torch.isfinite(values).all()):
+        raise OverflowError(
+            f"{name}: expected finite numbers, got some beyond the range of {values.dtype}; scale the input towards 1"
+        )
+    return values
+
+
+def check_columns(name: str, values: Tensor, other: Tensor | None = None) -> None:
+    """Require a tensor [R, K] or [R]; or one that has the columns of ``other``, a tensor of any shape."""
+    if other is None:
+        if values.dim() > 2:
+            raise ValueError(f"{name}: expected shape [R, K] or [R], got {list(values.shape)}; flatten its columns")
+        return
+    pairs = zip(values.shape[1:], other.shape[1:], strict=False)
+    if values.dim() != other.dim() or any(one != two and 1 not in (one, two) for one, two in pairs):
+        raise ValueError(
+            f"{name}: expected the columns of {list(other.shape)}, got {list(values.shape)}; give both the same shape"
+        )
+
+
+def check_numbers(name: str, values: Tensor) -> None:
+    """Require a finite floating-point tensor with rows."""
     if not isinstance(values, Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(values).__name__}; convert it with torch.as_tensor")
-    if values.dim() == 0 or values.size(0) != rows:
+    if values.dim() == 0:
+        raise ValueError(f"{name}: expected rows of numbers, got a single one; give one row per node or edge")
+    if not values.is_floating_point():
+        raise TypeError(f"{name}: expected floating-point numbers, got {values.dtype}; convert it with {name}.float()")
+    check_finite(name, values)
+
+
+def check_rows(name: str, values: Tensor, rows: int, meaning: str) -> None:
+    """Require a finite floating-point tensor with one row per node, edge or graph."""
+    if isinstance(values, Tensor) and (values.dim() == 0 or values.size(0) != rows):
         raise ValueError(
             f"{name}: expected {rows} rows, one per {meaning}, got shape {list(values.shape)}; "
             f"give one row per {meaning}, in the order of the graph it belongs to"
         )
-    if not values.is_floating_point():
-        raise TypeError(f"{name}: expected floating-point numbers, got {values.dtype}; convert it with {name}.float()")
-    check_finite(name, values)
+    check_numbers(name, values)
 
 
 def check_weight(weight: Tensor, num_edges: int) -> None:

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from dgn.graph.checks import check_edge_index, check_num_nodes
+from dgn.graph.checks import check_edge_index, check_inferred_nodes, check_num_nodes
+from dgn.graph.memo import remember_with
 
 T = TypeVar("T")
+
+FEW_EDGES = 1 << 20  # up to which both orders of edges are sorted at once
 
 
 class Layout(NamedTuple):
@@ -30,15 +33,19 @@ class Layout(NamedTuple):
 class GraphParts:
     """Parts of a graph that are computed on first use, or filled in by a loader (:meth:`Graph.from_layout`).
 
-    ``node_pointer`` [G + 1], the first node of each graph, is only ever filled in. ``derived`` holds what other modules
-    compute of a graph, under keys of a type of their own.
+    ``node_pointer`` [G + 1], the first node of each graph, is only ever filled in. ``sorted_by_target``: ``edge_index``
+    has the order of ``by_target`` already; ``padded``: edges behind the last pointer are padding. ``derived`` holds
+    what other modules compute of a graph, under keys of a type of their own.
     """
 
     num_graphs: int | None = None
+    sorted_by_target: bool = False
+    padded: bool = False
     by_target: Layout | None = None
     by_source: Layout | None = None
     source_pointer: Tensor | None = None
     target_to_source: Tensor | None = None
+    edge_to_source: Tensor | None = None
     in_degree: Tensor | None = None
     node_pointer: Tensor | None = None
     graph_size: dict[torch.dtype, Tensor] = field(default_factory=dict)
@@ -99,6 +106,7 @@ class Graph:
 
         Edges behind the last pointer are padding: no node receives them.
         """
+        parts.padded = True
         return cls(edge_index, batch.size(0), batch, parts)
 
     @property
@@ -123,7 +131,15 @@ class Graph:
     @property
     def by_target(self) -> Layout:
         """The in-edges of each node: the order in which messages are aggregated."""
-        return self._part("by_target", lambda: _group(self.target, self.source, self.num_nodes))
+        return self._part("by_target", self._sort)
+
+    def _sort(self) -> Layout:
+        """The edges by target; on a GPU, where few edges cost launches alone, by source at the same time."""
+        if not self.edge_index.is_cuda or self.num_edges > FEW_EDGES or torch.compiler.is_compiling():
+            return _group(self.target, self.source, self.num_nodes)
+        both = _group_both(self.edge_index, self.num_nodes)
+        by_target, self.parts.source_pointer, self.parts.edge_to_source, self.parts.target_to_source = both
+        return by_target
 
     @property
     def by_source(self) -> Layout:
@@ -139,6 +155,15 @@ class Graph:
     def target_to_source(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
         return self._part("target_to_source", lambda: _inverse(self.by_source.order)[self.by_target.order])
+
+    @property
+    def edge_to_source(self) -> Tensor:
+        """Where each edge, in the order of ``edge_index``, stands in the order sorted by source. [E]"""
+        return self._part("edge_to_source", self._make_edge_to_source)
+
+    def _make_edge_to_source(self) -> Tensor:
+        place = self.target_to_source
+        return torch.empty_like(place).index_copy(0, self.by_target.order.long(), place)
 
     @property
     def in_degree(self) -> Tensor:
@@ -203,28 +228,47 @@ def as_graph(
 ) -> Graph:
     """Check a graph once and wrap it; a ``Graph`` passes through.
 
-    ``edge_index`` is a tensor ``[2, E]``, a ``Graph``, a PyG ``Data`` or ``Batch``, whose ``num_nodes`` and ``batch``
-    are then used, or packed graphs, which are taken side by side. ``num_nodes`` defaults to one more than the highest
-    node that has an edge, and ``num_graphs`` to one more than the highest number in ``batch``.
+    ``edge_index`` is a tensor ``[2, E]``, PyG's ``EdgeIndex``, a ``Graph``, a PyG ``Data`` or ``Batch``, whose
+    ``num_nodes`` and ``batch`` are then used, packed graphs, which are taken side by side, or the transposed adjacency
+    as a CSR matrix. ``num_nodes`` defaults to one more than the highest node that has an edge, and ``num_graphs`` to
+    one more than the highest number in ``batch``.
+
+    With ``num_nodes`` and without ``batch``, as layers call it, the graph of a tensor is remembered for as long as the
+    tensor lives and is not changed: layers that are given the same ``edge_index`` check and sort it once.
 
     >>> import torch
     >>> as_graph(torch.tensor([[0], [3]])).num_nodes
     4
     """
     if isinstance(edge_index, Graph):
-        check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "leave it out")
-        if batch is None and (num_graphs is None or num_graphs == edge_index._part("num_graphs", lambda: num_graphs)):
+        if batch is None and num_graphs is None and num_nodes in (None, edge_index.num_nodes):
+            return edge_index
+        check_num_nodes("Graph", edge_index.num_nodes, num_nodes, "give as many rows of features as it has nodes")
+        if batch is None and num_graphs == edge_index._part("num_graphs", lambda: num_graphs):
             return edge_index
         batch = edge_index.batch if batch is None else batch
         return as_graph(edge_index.edge_index, edge_index.num_nodes, batch, num_graphs)
+    if isinstance(edge_index, Tensor):
+        if batch is None and num_graphs is None and num_nodes is not None:
+            edges = edge_index
+            return remember_with(edges, (Graph, num_nodes), lambda: _make_graph(edges, num_nodes))
+        return _make_graph(edge_index, num_nodes, batch, num_graphs)
     if hasattr(data := edge_index, "edge_index") and hasattr(data, "num_nodes"):
         if isinstance(whole := getattr(data, "graph", None), Graph):  # packed: nodes of each one count from 0
             return as_graph(whole, num_nodes, batch, num_graphs)
         if batch is None and (batch := getattr(data, "batch", None)) is not None and num_graphs is None:
             num_graphs = getattr(data, "num_graphs", None)  # those at the end may have no nodes
+        if num_nodes is None and isinstance(data.edge_index, Tensor):  # PyG may have inferred its number of nodes
+            check_inferred_nodes((data.num_nodes or 0) - 1, data.edge_index.size(-1))
         check_num_nodes(type(data).__name__, data.num_nodes, num_nodes, "set its own num_nodes if that is wrong")
         return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
-    edge_index, num_nodes = check_edge_index(edge_index, num_nodes)
+    return _make_graph(edge_index, num_nodes, batch, num_graphs)
+
+
+def _make_graph(
+    edge_index: Any, num_nodes: int | None, batch: Tensor | None = None, num_graphs: int | None = None
+) -> Graph:
+    edge_index, num_nodes = check_edge_index(_as_plain(edge_index), num_nodes)
     if batch is not None and not isinstance(batch, Tensor):
         raise TypeError(f"batch: expected a tensor [N], got {type(batch).__name__}; convert it with torch.as_tensor")
     tracing = torch.compiler.is_compiling()
@@ -235,10 +279,23 @@ def as_graph(
             f"batch: expected the graph number (0 or more) of each of {num_nodes} nodes, got {batch.dtype} of shape "
             f"{list(batch.shape)}; PyG's Batch.batch has this form"
         )
-    graph = Graph(edge_index, num_nodes, None if batch is None else batch.long())  # bytes would index as a mask
+    # Detached: a graph that is remembered with an edge_index must not keep it alive. Bytes would index as a mask.
+    graph = Graph(edge_index.detach(), num_nodes, None if batch is None else batch.long())
     if num_graphs is not None:
         graph.parts.num_graphs = num_graphs
     return graph
+
+
+def _as_plain(edge_index: Any) -> Any:
+    """The edges of PyG's ``EdgeIndex`` or of a CSR matrix; anything else as it is.
+
+    A CSR matrix is the transposed adjacency, as in PyG: row i holds the sources of the messages to i.
+    """
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.sparse_csr:
+        degree = edge_index.crow_indices().diff()
+        target = torch.repeat_interleave(torch.arange(degree.size(0), device=degree.device), degree)
+        return torch.stack([edge_index.col_indices(), target])
+    return edge_index.as_tensor() if hasattr(edge_index, "as_tensor") else edge_index
 
 
 def graph_of_nodes(edge_index: Any, nodes: Tensor) -> Graph:
@@ -268,6 +325,22 @@ def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
     pointer = torch.searchsorted(sorted_end, torch.arange(num_nodes + 1, device=end.device))
     index = torch.int32 if max(end.size(0), num_nodes) < 2**31 else torch.int64
     return Layout(pointer, order.to(index), other[order].to(index))
+
+
+def _group_both(edge_index: Tensor, num_nodes: int) -> tuple[Layout, Tensor, Tensor, Tensor]:
+    """Edges by target, and the pointer, :attr:`Graph.edge_to_source` and ``target_to_source`` of those by source.
+
+    One sort for both: sources count on behind the targets.
+    """
+    edges = edge_index.size(1)
+    ends = torch.cat([edge_index[1], edge_index[0] + num_nodes]).to(torch.int32)
+    sorted_ends, order = ends.sort(stable=True)
+    bounds = torch.searchsorted(sorted_ends, torch.arange(2 * num_nodes + 1, dtype=torch.int32, device=ends.device))
+    by_target, by_source = order[:edges], order[edges:] - edges
+    edge_to_source = _inverse(by_source).to(torch.int32)
+    neighbor = (ends[edges:] - num_nodes)[by_target]
+    layout = Layout(bounds[: num_nodes + 1], by_target.to(torch.int32), neighbor)
+    return layout, bounds[num_nodes:] - edges, edge_to_source, edge_to_source[by_target]
 
 
 def _inverse(order: Tensor) -> Tensor:

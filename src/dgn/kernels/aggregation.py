@@ -1,5 +1,6 @@
 """Arguments and saved tensors of the aggregation kernels: plain tensors and integers, no names and no graph."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -43,8 +44,8 @@ class KernelArgs(NamedTuple):
     neighbor: Tensor
     source_pointer: Tensor
     target_to_source: Tensor
-    codes: list[int]
-    columns: list[int]
+    codes: Sequence[int]
+    columns: Sequence[int]
     has_self: bool
     save: bool
     number: Tensor | None = None

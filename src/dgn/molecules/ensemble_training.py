@@ -8,19 +8,19 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import ATOMS, BONDS, Benchmark
+from dgn.data.datasets.smiles import CENTRES
 from dgn.data.packed import PackedGraphs
 from dgn.molecules.columns import Task
-from dgn.training.checkpoint import MODEL, load_checkpoint
 from dgn.training.experiment import Experiment
+from dgn.training.model import TrainedModel, join, load_trained
 from dgn.training.run import EpochReport, RunResult
 from dgn.training.trainer import train
 
 
 class TrainedEnsemble(NamedTuple):
-    """The weights of each member, the mean log degree of the scalers, and the results of training."""
+    """The members as one model, and the results of their training."""
 
-    weights: list[dict[str, Tensor]]
-    delta: float
+    model: TrainedModel
     results: list[RunResult]
 
 
@@ -35,8 +35,7 @@ def train_ensemble(
     """Train one member per seed of the experiment; those that are finished in the folder are read."""
     seeds = experiment.training.seeds
     results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
-    checkpoints = [load_checkpoint(folder / f"seed-{seed}" / MODEL) for seed in seeds]
-    return TrainedEnsemble([tensors for tensors, _ in checkpoints], float(checkpoints[0][1]["delta"]), results)
+    return TrainedEnsemble(join([load_trained(folder / f"seed-{seed}", device) for seed in seeds]), results)
 
 
 def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task) -> Benchmark:
@@ -51,4 +50,4 @@ def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Ta
     splits = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
     labelled = graphs.select(rows).with_values(graphs={"y": values[rows].float(), "split": splits})
     objective, metric = ("regression", "mae") if task == "regression" else ("multi-label", "roc-auc")
-    return Benchmark("table", labelled, objective, metric, values.size(1), ATOMS, BONDS)
+    return Benchmark("table", labelled, objective, metric, values.size(1), ATOMS, BONDS, featurization=CENTRES)

@@ -1,17 +1,16 @@
 """Graphs of SMILES, in this process or in workers; unreadable SMILES are reported, never raised."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from dgn.data.datasets.smiles import pack_parsed, parse_smiles
+from dgn.data.datasets.smiles import CENTRES, pack_parsed, parse_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 
-VERSION = "ogb, centres R and S 1"  # of the features: a model refuses others
 CHUNK = 2048  # molecules per unit of work
-CHIRALITY, CENTRES = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
 
 
 class Featurized(NamedTuple):
@@ -21,12 +20,10 @@ class Featurized(NamedTuple):
     problems: list[str]
 
 
-def featurize(smiles: Sequence[str]) -> Featurized:
-    """Graphs with OGB's features, but stereo centres as R and S.
+def featurize(smiles: Sequence[str], featurization: str = CENTRES) -> Featurized:
+    """Graphs with OGB's features, but stereo centres as R and S (:func:`dgn.data.datasets.smiles.pack_parsed`).
 
-    OGB's chirality tags, clockwise or not, depend on the order of neighbours in the SMILES, so that another SMILES of
-    the molecule would give another prediction. Law: all SMILES of a molecule give the same atom and bond features, up
-    to their order.
+    Law: all SMILES of a molecule give the same atom and bond features, up to their order.
 
     >>> featurized = featurize(["CO", "C(", ""])
     >>> len(featurized.graphs), featurized.problems
@@ -34,8 +31,7 @@ def featurize(smiles: Sequence[str]) -> Featurized:
     """
     parsed = [parse(text) for text in smiles]
     molecules = [molecule for molecule in parsed if not isinstance(molecule, str)]
-    graphs = pack_parsed(molecules)
-    _name_centres(graphs, molecules)
+    graphs = pack_parsed(molecules, featurization)
     return Featurized(graphs, [problem if isinstance(problem, str) else "" for problem in parsed])
 
 
@@ -50,24 +46,17 @@ def parse(smiles: str) -> Any:
     return molecule if molecule.GetNumAtoms() else "no atoms"
 
 
-def _name_centres(graphs: PackedGraphs, molecules: Sequence[Any]) -> None:
-    """Replace chirality tags by R and S, in place."""
-    chirality = graphs.nodes["x"][:, CHIRALITY]
-    centres = chirality.nonzero()[:, 0]
-    owners = torch.searchsorted(graphs.node_pointer, centres, right=True) - 1
-    atoms = centres - graphs.node_pointer[owners]
-    for node, owner, index in zip(centres.tolist(), owners.tolist(), atoms.tolist(), strict=True):
-        atom = molecules[owner].GetAtomWithIdx(index)
-        chirality[node] = CENTRES.get(atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "", 3)
-
-
-def featurize_chunks(chunks: Iterable[Sequence[str]], workers: int = 0) -> Iterator[Featurized]:
+def featurize_chunks(
+    chunks: Iterable[Sequence[str]], workers: int = 0, featurization: str = CENTRES
+) -> Iterator[Featurized]:
     """Featurized chunks, in order; with ``workers``, computed in that many processes a few chunks ahead."""
-    return map(featurize, chunks) if workers < 1 else map(_from_arrays, prefetch(_to_arrays, chunks, workers))
+    if workers < 1:
+        return (featurize(chunk, featurization) for chunk in chunks)
+    return map(_from_arrays, prefetch(partial(_to_arrays, featurization), chunks, workers))
 
 
-def _to_arrays(smiles: list[str]) -> dict[str, Any]:
-    graphs, problems = featurize(smiles)
+def _to_arrays(featurization: str, smiles: list[str]) -> dict[str, Any]:
+    graphs, problems = featurize(smiles, featurization)
     arrays = {
         "node_pointer": graphs.node_pointer,
         "edge_pointer": graphs.edge_pointer,

@@ -10,20 +10,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dgn.data.benchmark import Benchmark
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
 from dgn.data.precompute.local import torch_threads
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.conformal import conformal_scores
 from dgn.molecules.defaults import default_experiment, is_rare
-from dgn.molecules.ensemble import Ensemble
 from dgn.molecules.ensemble_training import TrainedEnsemble, make_benchmark, train_ensemble
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import Molecules, TableData, take
 from dgn.molecules.scores import mean_scores, score_classification, score_regression
 from dgn.molecules.split import SPLITS, Split, check_learnable
 from dgn.molecules.tune import choose_settings
+from dgn.training.config import DataSettings
 from dgn.training.devices import choose_device
+from dgn.training.finetune import encode_as, start_from
+from dgn.training.model_io import StoredModel, find_model, read_model
+from dgn.training.pretrained import find_network
 from dgn.training.run import EpochReport
 from dgn.training.versions import collect_versions
 
@@ -35,6 +39,8 @@ class FitOptions:
     """Options of a fit. ``epochs`` is a maximum (None: by size of the table), ``seed`` that of the first member.
 
     ``search`` is the number of trials of a hyperparameter search on the validation split; 0: default settings.
+    ``start`` is the name of a pretrained network, or the folder of a model, whose weights except the head are the first
+    ones; with ``freeze``, the head alone is trained.
     """
 
     ensemble_size: int = 5
@@ -42,8 +48,14 @@ class FitOptions:
     seed: int = 0
     device: str = "auto"
     search: int = 0
+    start: str | None = None
+    freeze: bool = False
 
     def __post_init__(self) -> None:
+        if self.search and self.start is not None:
+            raise ValueError("search: expected 0 with --from, whose network is given, got more; leave one of them out")
+        if self.freeze and self.start is None:
+            raise ValueError("freeze: expected a network to start from, got none; name it with --from")
         for name, least in (("ensemble_size", 1), ("epochs", 1), ("seed", 0), ("search", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
@@ -113,10 +125,14 @@ def fit_molecules(
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
     name, rare = f"table {checksum}", is_rare(train_values, task)
     experiment = default_experiment(len(train_values), seeds, name, task, options.epochs, rare)
-    molecules = replace(molecules, graphs=add_directions(molecules.graphs, experiment.num_directions))
-    benchmark = make_benchmark(molecules.graphs, standardized, split, task)
+    initial = None if options.start is None else read_model(find_model(find_network(options.start)))
+    if initial is not None:
+        experiment = start_from(experiment, initial, str(options.start), options.freeze)
     data = experiment.data
-    benchmark = with_encodings(benchmark, data.rwse_steps, data.ring_sizes)
+    graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
+    molecules = replace(molecules, graphs=graphs)
+    benchmark = make_benchmark(molecules.graphs, standardized, split, task)
+    benchmark = _encode(benchmark, data, initial)
     device, search = choose_device(options.device), None
     # Batches of molecules are too small for several threads.
     with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):
@@ -126,19 +142,15 @@ def fit_molecules(
             )
             experiment, folder = search.experiment, search.folder
         trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
-    ensemble = Ensemble(experiment, trained.delta, len(targets), trained.weights, device)
     model = Model(
         task=task,
         targets=targets,
         smiles=smiles,
-        experiment=experiment,
-        delta=trained.delta,
-        weights=trained.weights,
+        ensemble=trained.model,
         center=center,
         scale=scale,
         scores=torch.zeros(0, len(targets), dtype=torch.float64),
         floor=torch.zeros_like(center),
-        ensemble=ensemble,
     )
     train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
     predictions = [model.predict(subset.graphs) for subset in (train, val, test)]
@@ -150,6 +162,13 @@ def fit_molecules(
     facts |= {"search": search.trials} if search else {}
     held_out = (test, predictions[2]) if len(test.smiles) else (None, None)
     return Fitted(replace(model, facts=facts), *held_out)
+
+
+def _encode(benchmark: Benchmark, data: DataSettings, initial: StoredModel | None) -> Benchmark:
+    """The benchmark with structural encodings: those of the model that a fit starts from, else its own."""
+    if initial is not None:
+        return encode_as(benchmark, initial)
+    return with_encodings(benchmark, data.rwse_steps, data.ring_sizes)
 
 
 def _center_and_scale(values: Tensor, task: Task) -> tuple[Tensor, Tensor]:

@@ -3,14 +3,16 @@
 import shutil
 from pathlib import Path
 
+from dgn.data.io.atomic import SCRATCH
 from dgn.molecules.fit import LEVEL, Fitted
 from dgn.molecules.model_card import write_card
-from dgn.molecules.model_io import CONFIGURATION, WEIGHTS
 from dgn.molecules.plots import draw_parity, draw_roc
 from dgn.molecules.rows import Problem
+from dgn.training.model_io import CARD, WEIGHTS
+from dgn.training.pretrained import CONFIGURATION
 from dgn.training.run_folder import to_csv, write_text
 
-CARD, ROWS, SEARCH, TRAINING = "README.md", "rows.csv", "search.csv", "training"
+ROWS, SEARCH, TRAINING = "rows.csv", "search.csv", "training"
 PARITY, ROC = "parity.png", "roc.png"
 
 
@@ -24,8 +26,7 @@ def check_free(out: Path) -> None:
     empty = not any(path.is_file() for path in out.glob(f"{TRAINING}/**/*"))
     ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, PARITY, ROC, WEIGHTS] * begun
     names = [path.name for path in out.iterdir()] if out.is_dir() else []
-    unfinished = tuple(f".{name}." for name in ours)  # temporary files
-    others = [name for name in names if name not in ours and not name.startswith(unfinished)]
+    others = [name for name in names if name not in ours and not name.startswith(SCRATCH)]
     if others:
         raise ValueError(f"out: expected a new folder, got {out} with {others[0]} in it; choose another")
 
@@ -47,7 +48,6 @@ def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, 
         write_text(out / ROWS, to_csv(sorted(rows, key=lambda row: int(str(row["line"])))))
     if "search" in model.facts:
         write_text(out / SEARCH, to_csv(model.facts["search"]))
-    write_text(out / CARD, write_card(model, name, picture))
-    model.save(out)
+    model.save(out, write_card(model, name, picture))
     if (out / TRAINING).is_dir():
         shutil.rmtree(out / TRAINING)

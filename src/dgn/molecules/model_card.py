@@ -28,10 +28,10 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         "## Data",
         "\n".join(f"- {line}" for line in data_text(facts)),
         "## Network",
-        f"Ensemble of {len(model.weights)}, {facts['parameters']:,} parameters per member; aggregators "
+        f"Ensemble of {len(model.ensemble.networks)}, {facts['parameters']:,} parameters per member; aggregators "
         f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
-        f"{facts['members'][0]['device'].removesuffix(', 1 threads')}. {search_text(model)}All settings are in "
-        "`model.json`.",
+        f"{facts['members'][0]['device'].removesuffix(', 1 threads')}. {search_text(model)}"
+        f"{start_text(model)}All settings are in `model.json`.",
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",
@@ -58,6 +58,14 @@ def features_text(model: Model) -> str:
 def search_text(model: Model) -> str:
     trials = len(model.facts.get("search", ()))
     return f"Settings: the best of {trials} trials on the validation split, see `search.csv`. " if trials else ""
+
+
+def start_text(model: Model) -> str:
+    """The network that fine-tuning started from, as a sentence."""
+    training = model.experiment.training
+    if training.from_ is None:
+        return ""
+    return f"It started from {training.from_}, {'whose weights were frozen' if training.freeze else 'fine-tuned'}. "
 
 
 def task_text(model: Model) -> str:

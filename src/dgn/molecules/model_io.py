@@ -1,8 +1,6 @@
 """A fitted model: ensemble, standardization and calibration, and its folder. Loading executes no code."""
 
-import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -10,19 +8,15 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from dgn.data.io.files import read_tensors, write_tensors
-from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
 from dgn.molecules.columns import TASKS, Target, Task
 from dgn.molecules.conformal import half_width
-from dgn.molecules.ensemble import Ensemble
-from dgn.molecules.featurize import VERSION
-from dgn.training.devices import choose_device
-from dgn.training.experiment import Experiment, read_experiment
-from dgn.training.run_folder import write_text
+from dgn.nn import DGN, Ensemble
+from dgn.training.experiment import Experiment
+from dgn.training.model import TrainedModel
+from dgn.training.model_io import PROBLEMS, StoredModel, find_model, read_model, write_model
+from dgn.training.pretrained import CONFIGURATION
 
-FORMAT = "dgn model 1"
-CONFIGURATION, WEIGHTS = "model.json", "weights.safetensors"
 CALIBRATION = ("center", "scale", "scores", "floor")  # tensors beside those of the networks
 
 
@@ -47,19 +41,47 @@ class Model:
     task: Task
     targets: tuple[Target, ...]
     smiles: str
-    experiment: Experiment
-    delta: float
-    weights: Sequence[Mapping[str, Tensor]]
+    ensemble: TrainedModel
     center: Tensor
     scale: Tensor
     scores: Tensor
     floor: Tensor
-    ensemble: Ensemble
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def predict(self, graphs: PackedGraphs) -> Prediction:
-        """Predictions for packed molecules: [G, T]."""
-        return self.combine(self.ensemble(graphs))
+    @classmethod
+    def of(cls, stored: StoredModel, device: str = "auto") -> "Model":
+        """The model of stored networks, with the columns and the calibration of their table."""
+        try:
+            check_option("task", stored.table["task"], TASKS)
+            targets = tuple(_read_target(target) for target in stored.table["targets"])
+            column = str(stored.table["smiles"])
+            calibration = {name: stored.tensors[name] for name in CALIBRATION}
+        except PROBLEMS as problem:
+            raise ValueError(
+                f"{CONFIGURATION}: expected a model of a table of molecules, got {problem!r}; 'dgn fit' writes one"
+            ) from problem
+        shapes = [list(value.shape[-1:]) for value in calibration.values()]
+        if shapes != [[len(targets)]] * len(CALIBRATION) or stored.signature.inputs.targets != len(targets):
+            raise ValueError(
+                f"{CONFIGURATION}: expected networks and a calibration for {len(targets)} targets, got networks for "
+                f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
+            )
+        task, ensemble = cast("Task", stored.table["task"]), TrainedModel.of(stored, device)
+        return cls(task=task, targets=targets, smiles=column, ensemble=ensemble, facts=stored.facts, **calibration)
+
+    @property
+    def experiment(self) -> Experiment:
+        """The settings of each member."""
+        return self.ensemble.experiment
+
+    @property
+    def network(self) -> DGN | Ensemble:
+        """The first member, a ``torch.nn.Module``."""
+        return self.ensemble.network
+
+    def predict(self, graphs: Any) -> Prediction:
+        """Predictions for molecules, SMILES or their graphs: [G, T]."""
+        return self.combine(self.ensemble.outputs(graphs))
 
     def combine(self, outputs: Tensor) -> Prediction:
         """The ensemble prediction from the outputs of its members, [M, G, T]."""
@@ -72,79 +94,23 @@ class Model:
         """Half-widths of the conformal intervals; infinite with too few validation molecules."""
         return half_width(self.scores, level, spread, self.floor)
 
-    def save(self, folder: Path) -> None:
-        """Write weights and configuration."""
-        tensors = {
-            f"{member}.{name}": value for member, state in enumerate(self.weights) for name, value in state.items()
-        }
-        tensors |= {"center": self.center, "scale": self.scale, "scores": self.scores, "floor": self.floor}
-        config = {
-            "format": FORMAT,
-            "features": VERSION,
-            "task": self.task,
-            "smiles": self.smiles,
-            "targets": [{"name": target.name, "classes": target.classes} for target in self.targets],
-            "members": len(self.weights),
-            "delta": self.delta,
-            "experiment": self.experiment.to_dict(),
-            "facts": _plain(self.facts),
-        }
-        text = json.dumps(config, indent=1) + "\n"  # may fail: before anything is written
-        write_tensors(folder / WEIGHTS, tensors, {"format": FORMAT})
-        write_text(folder / CONFIGURATION, text)
+    def save(self, folder: Path, card: str | None = None) -> None:
+        """Write card, weights and configuration."""
+        targets = [{"name": target.name, "classes": target.classes} for target in self.targets]
+        stored = StoredModel(
+            self.experiment,
+            self.ensemble.signature,
+            [network.state_dict() for network in self.ensemble.networks],
+            self.facts,
+            {"task": self.task, "smiles": self.smiles, "targets": targets},
+            {name: getattr(self, name) for name in CALIBRATION},
+        )
+        write_model(folder, stored, card)
 
 
 def load_model(folder: str | Path, device: str = "auto") -> Model:
-    """The model in a folder: JSON and tensors, validated; no code is executed."""
-    folder = Path(folder)
-    path = folder / CONFIGURATION
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{folder}: expected the folder of a model with {CONFIGURATION}, found none; 'dgn fit' writes one"
-        )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        if config["format"] != FORMAT or config["features"] != VERSION:
-            raise ValueError(f"format {config['format']!r} with features {config['features']!r}")
-        check_option("task", config["task"], TASKS)
-        targets = tuple(_read_target(target) for target in config["targets"])
-        experiment, delta, members = (
-            read_experiment(config["experiment"]),
-            float(config["delta"]),
-            int(config["members"]),
-        )
-        if members < 1:
-            raise ValueError(f"{members} members")
-        column, facts = str(config["smiles"]), dict(config["facts"])
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as problem:
-        raise ValueError(
-            f"{path}: expected {FORMAT!r} with features {VERSION!r}, got {problem}; fit again"
-        ) from problem
-    tensors, _ = read_tensors(folder / WEIGHTS, FORMAT)
-    calibration = {name: tensors[name] for name in CALIBRATION if name in tensors}
-    shapes = [list(value.shape[-1:]) for value in calibration.values()]
-    # Counted before any network is built: a wrong count would drop some, or build them without end.
-    networks = {name.partition(".")[0] for name in tensors.keys() - calibration.keys()}
-    if shapes != [[len(targets)]] * len(CALIBRATION) or len(networks) != members:
-        raise ValueError(
-            f"{folder / WEIGHTS}: expected {members} networks for {len(targets)} targets as in {CONFIGURATION}, got "
-            f"{len(networks)} and a calibration of shapes {shapes}; fit again"
-        )
-    weights = [_with_prefix(tensors, f"{member}.") for member in range(members)]
-    return Model(
-        task=cast("Task", config["task"]),
-        targets=targets,
-        smiles=column,
-        experiment=experiment,
-        delta=delta,
-        weights=weights,
-        center=tensors["center"],
-        scale=tensors["scale"],
-        scores=tensors["scores"],
-        floor=tensors["floor"],
-        ensemble=Ensemble(experiment, delta, len(targets), weights, choose_device(device)),
-        facts=facts,
-    )
+    """The model in a folder that ``dgn fit`` wrote: JSON and tensors, validated; no code is executed."""
+    return Model.of(read_model(find_model(folder)), device)
 
 
 def _read_target(config: Mapping[str, Any]) -> Target:
@@ -153,16 +119,3 @@ def _read_target(config: Mapping[str, Any]) -> Target:
         return Target(str(config["name"]))
     low, high = classes
     return Target(str(config["name"]), (str(low), str(high)))
-
-
-def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _plain(value: Any) -> Any:
-    """The value for JSON, None for NaN and infinity."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,8 +1,6 @@
 """Predictions for a table of any size, streamed: rows in order, all columns kept, unreadable rows marked."""
 
 import math
-import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +10,7 @@ from typing import IO, NamedTuple
 import torch
 from torch import Tensor
 
+from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
@@ -28,12 +27,14 @@ PROBLEM = "problem"
 class PredictOptions:
     """``smiles`` is the column (None: that of the model, or detected), ``interval`` the level of the intervals.
 
-    ``workers`` is the number of worker processes that predict (with a GPU: only featurize); 0: none.
+    ``workers`` is the number of worker processes that predict (with a GPU: only featurize); 0: none. ``embedding``:
+    what the heads of the networks read is written in the place of predictions.
     """
 
     smiles: str | None = None
     interval: float = 0.9
     workers: int = 0
+    embedding: bool = False
 
     def __post_init__(self) -> None:
         check_level(self.interval)
@@ -72,7 +73,7 @@ def predict_table(
     """
     options = options or PredictOptions()
     check_output(out, table.path)
-    added = new_columns(model)
+    added = new_columns(model, options.embedding)
     clash = [name for name in added if name in table.columns]
     if clash:
         raise ValueError(
@@ -82,27 +83,22 @@ def predict_table(
     position = table.position(column)
     total, unreadable = 0, 0
     lines: list[int] = []
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
-    try:
-        with open_output(unfinished, out.name) as file:
-            write_rows(file, [[*table.columns, *added]])
-            for rows, (prediction, smiles_problems) in _stream(model, table, position, options):
-                cells = format_prediction(model, prediction, options.interval)
-                problems = [row.problem or problem for row, problem in zip(rows, smiles_problems, strict=True)]
-                write_rows(file, [[*r.values, *c, p] for r, c, p in zip(rows, cells, problems, strict=True)])
-                bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
-                total, unreadable = total + len(rows), unreadable + len(bad)
-                lines += bad[: max(0, 8 - len(lines))]
-                advance(len(rows))
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with atomic_file(out) as unfinished, open_output(unfinished, out.name) as file:
+        write_rows(file, [[*table.columns, *added]])
+        for rows, (cells, smiles_problems) in _stream(model, table, position, options):
+            problems = [row.problem or problem for row, problem in zip(rows, smiles_problems, strict=True)]
+            write_rows(file, [[*r.values, *c, p] for r, c, p in zip(rows, cells, problems, strict=True)])
+            bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
+            total, unreadable = total + len(rows), unreadable + len(bad)
+            lines += bad[: max(0, 8 - len(lines))]
+            advance(len(rows))
     return PredictSummary(total, unreadable, tuple(lines), column)
 
 
-def new_columns(model: Model) -> list[str]:
-    """The columns that predictions add."""
+def new_columns(model: Model, embedding: bool = False) -> list[str]:
+    """The columns that predictions add, or embeddings."""
+    if embedding:
+        return [*(f"embedding_{index}" for index in range(model.ensemble.embed([]).size(1))), PROBLEM]
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
     return [*(f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes), PROBLEM]
 
@@ -146,13 +142,9 @@ def check_output(out: Path, table: Path) -> None:
     """Refuse a file that cannot be written, or that is the table itself; missing folders are created later."""
     if not out.name.lower().endswith((".csv", ".csv.gz")):
         raise ValueError(f"out: expected a name that ends in .csv or .csv.gz, got {out.name!r}; change it")
-    if out.is_dir():
-        raise ValueError(f"out: expected a file, got the folder {out}; name a file in it")
+    check_writable(out)
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
-    above = next(folder for folder in out.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ValueError(f"out: expected a folder that can be written to, got {above}; choose another for {out.name}")
 
 
 def open_output(path: Path, name: str) -> IO[str]:
@@ -165,8 +157,8 @@ def open_output(path: Path, name: str) -> IO[str]:
 
 def _stream(
     model: Model, table: Table, position: int, options: PredictOptions
-) -> Iterator[tuple[list[Row], tuple[Prediction, list[str]]]]:
-    """Chunks of rows with their predictions; rows are queued while workers predict them."""
+) -> Iterator[tuple[list[Row], tuple[list[list[str]], list[str]]]]:
+    """Chunks of rows with the text of their predictions, and problems; rows are queued while workers predict them."""
     queue: list[list[Row]] = []
 
     def chunks() -> Iterator[list[str]]:
@@ -177,14 +169,25 @@ def _stream(
             yield ["" if row.problem else row.values[position] for row in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
-        for chunk in predict_chunks(model.ensemble, chunks(), options.workers):
-            yield queue.pop(0), _align(model, chunk)
+        for chunk in predict_chunks(model.ensemble, chunks(), options.workers, options.embedding):
+            yield queue.pop(0), (_cells(model, chunk, options), chunk.problems)
+
+
+def _cells(model: Model, chunk: ChunkOutput, options: PredictOptions) -> list[list[str]]:
+    """The text of predictions or embeddings for all rows of a chunk; empty for unreadable ones."""
+    if not options.embedding:
+        return format_prediction(model, _align(model, chunk)[0], options.interval)
+    values = _scatter(chunk.outputs[0], _readable(chunk))
+    return [[f"{value:.8g}" if math.isfinite(value) else "" for value in row] for row in values.tolist()]
+
+
+def _readable(chunk: ChunkOutput) -> Tensor:
+    return torch.tensor([not problem for problem in chunk.problems], dtype=torch.bool)
 
 
 def _align(model: Model, chunk: ChunkOutput) -> tuple[Prediction, list[str]]:
     """Predictions for all rows of a chunk, NaN for unreadable ones, and their problems."""
-    readable = torch.tensor([not problem for problem in chunk.problems], dtype=torch.bool)
-    return Prediction(*(_scatter(values, readable) for values in model.combine(chunk.outputs))), chunk.problems
+    return Prediction(*(_scatter(values, _readable(chunk)) for values in model.combine(chunk.outputs))), chunk.problems
 
 
 def _scatter(values: Tensor, mask: Tensor) -> Tensor:

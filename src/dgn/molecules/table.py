@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
-from dgn.data.io.parquet import open_parquet
+from dgn.data.io.parquet import checked_batches, open_parquet
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
 DELIMITERS = "\t;|,"  # commas last: names and numbers contain them too
@@ -199,7 +199,7 @@ def _parquet_columns(path: Path) -> tuple[str, ...]:
 def _parquet_rows(table: Table) -> Iterator[Row]:
     file, line = open_parquet(table.path), 0
     try:
-        for batch in file.iter_batches(batch_size=4096):
+        for batch in checked_batches(table.path, file, 4096):
             columns = [[_to_text(value) for value in column.to_pylist()] for column in batch.columns]
             for values in zip(*columns, strict=True):
                 line += 1

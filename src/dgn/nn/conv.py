@@ -1,23 +1,36 @@
 """The directional graph convolution."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from dgn.aggregation import BACKENDS, Backend, Messages, Weights, aggregate, degree_scalers, make_plan
-from dgn.graph import Graph, gather_rows
+from dgn.aggregation import BACKENDS, Backend, Messages, ScalerKey, Weights, degree_scalers, make_plan
+from dgn.aggregation.dispatch import aggregate_rows
+from dgn.graph import Graph, as_graph, gather_rows
 from dgn.graph.checks import check_option
-from dgn.nn.block_linear import MessageLinear, UpdateLinear, grouped_linear
-from dgn.nn.conv_parts import ConvParts, ScalerKey, sum_parts
-from dgn.nn.edge_features import EdgeTable
-from dgn.nn.fused.degree_groups import update_by_degree
-from dgn.nn.fused.select import update_by_degree_pays
+from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
+from dgn.nn.fused.select import conv_is_fused, update_by_degree_pays
 from dgn.nn.init import reset
-from dgn.nn.inputs import check_arguments, check_edges, read_bipartite, read_graph, read_scalers
+from dgn.nn.inputs import check_arguments, read_bipartite, read_scalers
+from dgn.nn.linear import MessageLinear, UpdateLinear, add_bias, grouped_linear, multiply, update_by_degree
 
 Features = Tensor | tuple[Tensor, Tensor]
+
+
+class ConvParts(NamedTuple):
+    """A convolution before its last sum, :func:`sum_parts`: over degree scalers, the node's own term and the bias.
+
+    Shapes:
+        ``scaled_out`` [N, T, S, out / T], ``self_out`` [N, out] or ``None``, ``scale`` [N, S] or ``None``, ``bias``
+        [T, out / T].
+    """
+
+    scaled_out: Tensor
+    self_out: Tensor | None
+    scale: Tensor | None
+    bias: Tensor
 
 
 class DGNConv(nn.Module):
@@ -102,20 +115,23 @@ class DGNConv(nn.Module):
                 f"x: expected floating-point numbers [N, {self.in_channels}], got {x.dtype} {list(x.shape)}; "
                 "in_channels of the layer and the width of the features must agree"
             )
-        graph = read_graph(edge_index, x.size(0))
+        graph = as_graph(edge_index, x.size(0))
         if weights is None:
-            weights = self.plan.compute_weights(None if field is None else field.to(x.dtype), graph, gap)
+            weights = self.plan.cached_weights(field, graph, gap, x.dtype)
+        if conv_is_fused(x, self, weights, edge_attr):
+            from dgn.nn.fused.gpu_conv import fused_conv
+
+            return fused_conv(x, self, graph, weights, edge_attr)
         return sum_parts(self.parts(x, graph, weights, edge_attr))
 
     def parts(
         self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
-    ) -> "ConvParts":
+    ) -> ConvParts:
         """The convolution up to its last sum, which an epilogue may fuse."""
-        messages = self._messages(x, graph, edge_attr)
-        aggregated = aggregate(self.plan, messages, weights, graph, self.backend)
-        n, width = x.size(0), self.in_channels // self.towers
-        by_tower = aggregated.view(n, len(self.plan), self.towers, width).transpose(1, 2)
-        stacked = by_tower.reshape(n, self.towers, len(self.plan) * width)
+        aggregated = aggregate_rows(self.plan, self._messages(x, graph, edge_attr), weights, graph, self.backend)
+        n, outputs, width = x.size(0), aggregated.size(1), self.in_channels // self.towers
+        by_tower = aggregated.view(n, outputs, self.towers, width).transpose(1, 2)
+        stacked = by_tower.reshape(n, self.towers, outputs * width)
         self_out = None
         if self.update.own is not None:
             self_out = grouped_linear(x.view(n, self.towers, width), self.update.own).flatten(1)
@@ -130,12 +146,22 @@ class DGNConv(nn.Module):
         return ConvParts(scaled_out.view(shape), self_out, scale, self.update.bias)
 
     def _messages(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
-        check_edges(self.edge_dim, edge_attr, graph)
+        self.check_edges(edge_attr, graph)
         if self.message is None:
             return Messages(source=x)
         if not isinstance(self.message, MessageLinear):
             return self._general(x, graph, edge_attr)
-        return self.message.parts(x, graph, edge_attr)._replace(node=x if self.dx_reference == "node" else None)
+        ends, edge, bias = self.message.ends, self.message.edge, self.message.bias
+        both = grouped_linear(x.view(x.size(0), self.towers, ends.size(2)), ends)  # one product for both ends
+        source, target = (part.reshape(x.shape) for part in both.chunk(2, dim=2))
+        table = row = None
+        if edge_attr is not None and edge is not None:
+            features = edge_attr.table if isinstance(edge_attr, EdgeTable) else edge_attr
+            table = multiply(features, edge.flatten(0, 1)).to(x.dtype)
+            if isinstance(edge_attr, EdgeTable):
+                row = edge_attr.row if edge_attr.sorted_by_target else edge_attr.sort(graph).row
+        node = x if self.dx_reference == "node" else None
+        return Messages(source, add_bias(target, bias.flatten()), table, row, node)
 
     def _general(self, x: Tensor, graph: Graph, edge_attr: Tensor | EdgeTable | None) -> Messages:
         """Messages of any module, built edge by edge."""
@@ -157,6 +183,22 @@ class DGNConv(nn.Module):
             return Messages(table=built, node=x)
         nothing = [x.new_zeros(x.size(0), self.edge_dim)] if self.edge_dim else []
         return Messages(table=built, node=self.message(torch.cat([x, x, *nothing], dim=1)))
+
+    def check_edges(self, edge_attr: Edges, graph: Graph) -> None:
+        """Refuse edge features that the layer was not made for, or that are not one row per edge."""
+        rows = width = None
+        if edge_attr is not None:
+            each = edge_attr.number if isinstance(edge_attr, LowRankEdgeFeatures) else edge_attr
+            rows = (each.row if isinstance(each, EdgeTable) else each).size(0)
+            features = edge_attr if isinstance(edge_attr, Tensor) else edge_attr.table
+            width = features.size(1) if features.dim() == 2 else 0
+        if width != self.edge_dim or rows not in (None, graph.num_edges):
+            expected = "None" if self.edge_dim is None else f"{graph.num_edges} rows of width {self.edge_dim}"
+            came = "None" if rows is None else f"{rows} rows " + (f"of width {width}" if width else "of numbers")
+            raise ValueError(
+                f"edge_attr: expected {expected}, got {came}; "
+                "edge features need message='complex' and edge_dim= in the layer, and then go into every call"
+            )
 
     def _scalers(self, graph: Graph, dtype: torch.dtype) -> Tensor:
         """The degree scalers of a graph, made once for all layers that agree on them."""
@@ -195,3 +237,12 @@ class DGNConv(nn.Module):
         parts += [f"edge_dim={self.edge_dim}"] if self.edge_dim else []
         parts += [f"towers={self.towers}"] if self.towers > 1 else []
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(parts)})"
+
+
+def sum_parts(parts: ConvParts) -> Tensor:
+    r"""The output of a convolution: :math:`\sum_s S_s(d_i) \, y_{is} + y_i^{self} + b`. Returns [N, out]."""
+    scaled_out, self_out, scale, bias = parts
+    scaled = scaled_out if scale is None else scaled_out * scale[:, None, :, None]
+    summed = scaled[:, :, 0] if scaled.size(2) == 1 else scaled.sum(dim=2)
+    out = (summed + bias.to(scaled_out.dtype)).flatten(1)
+    return out if self_out is None else out + self_out

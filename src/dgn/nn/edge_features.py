@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dgn.aggregation.messages import check_table_rows
 from dgn.graph import Graph
-from dgn.graph.checks import check_table_rows
 from dgn.nn.fused.wgrad_stream import GradAccumulator, defer_grad
 from dgn.nn.linear import Linear
 

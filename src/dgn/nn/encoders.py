@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from dgn.encodings import EdgeTypes
 from dgn.graph.columns import as_columns
 from dgn.nn.edge_features import EdgeTable
-from dgn.nn.fused.embedding import embed_sum
 from dgn.nn.linear import Linear
 
 ATOM_SIZES = (119, 4, 12, 12, 10, 6, 6, 2, 2)  # the nine columns of OGB's atoms, as the published networks count them
 BOND_SIZES = (5, 6, 2)  # the three columns of OGB's bonds
 
+SMALL_TABLE = 512  # rows of a table whose gradient on a GPU is a matrix product: PyTorch would sort them
 MOST_ROWS = 1024  # of a table that is made for few edges
 
 
@@ -46,21 +46,25 @@ class CategoryEncoder(nn.Module):
 
     def forward(self, categories: Tensor) -> Tensor:
         rows = self._columns(categories) + self.offset
-        return embed_sum(rows, self.weight)
+        small = rows.is_cuda and len(self.weight) <= SMALL_TABLE and not torch.compiler.is_compiling()
+        if not small:
+            return nn.functional.embedding(rows, self.weight).sum(dim=1)
+        summed: Tensor = _SumRows.apply(rows, self.weight)  # type: ignore[no-untyped-call]
+        return summed
 
     def has_few_rows(self, edges: int) -> bool:
         """Whether all combinations of categories are not many more than the edges that look them up."""
         return math.prod(self.sizes) <= max(MOST_ROWS, edges)
 
-    def as_table(self, categories: Tensor) -> EdgeTable:
-        """All combinations of categories as a table, with the row of each edge."""
+    def as_table(self, categories: Tensor, sorted_by_target: bool = False) -> EdgeTable:
+        """All combinations of categories as a table, with the row of each edge, which may be sorted already."""
         columns = self._columns(categories).unbind(1)
         tables = torch.split(self.weight, list(self.sizes))
         table, row = tables[0], columns[0]
         for more, column in zip(tables[1:], columns[1:], strict=True):
             table = (table[:, None] + more[None]).flatten(0, 1)
             row = row * len(more) + column
-        return EdgeTable(table, row)
+        return EdgeTable(table, row, sorted_by_target)
 
     def _columns(self, categories: Tensor) -> Tensor:
         if categories.is_floating_point() or categories.numel() != categories.size(0) * len(self.sizes):
@@ -82,6 +86,23 @@ class CategoryEncoder(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.sizes}, {self.weight.size(1)}"
+
+
+class _SumRows(torch.autograd.Function):
+    """The sum of some rows of a table for each node, ``[N, columns], [R, C] -> [N, C]``; the same bits on every run."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, table: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.num_rows = table.size(0)
+        return table[rows[:, 0]] if rows.size(1) == 1 else nn.functional.embedding(rows, table).sum(dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        (rows,) = ctx.saved_tensors
+        # Columns have rows of their own in the table: no row of it is named twice.
+        named = grad.new_zeros(rows.size(0), ctx.num_rows).scatter_(1, rows, 1.0)
+        return None, named.T @ grad
 
 
 class StructuralEncoder(nn.Module):
@@ -154,9 +175,9 @@ class EdgeTypeEncoder(nn.Module):
         """The edge types that the table has a row for; they are kept with the weights."""
         return EdgeTypes.of_features(self.features, self.sizes)
 
-    def as_table(self, edge_type: Tensor) -> EdgeTable:
-        """One row for each type, with the row of each edge."""
-        return EdgeTable(self.features @ self.weight, edge_type.flatten().long())
+    def as_table(self, edge_type: Tensor, sorted_by_target: bool = False) -> EdgeTable:
+        """One row for each type, with the row of each edge, which may be sorted already."""
+        return EdgeTable(self.features @ self.weight, edge_type.flatten().long(), sorted_by_target)
 
     def forward(self, edge_type: Tensor) -> Tensor:
         table, row, *_ = self.as_table(edge_type)

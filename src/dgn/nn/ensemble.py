@@ -53,7 +53,10 @@ class Ensemble(nn.Module):
         return self.members[0].delta
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        prediction = torch.stack([network(*args, **kwargs) for network in self.networks])
+        outputs = [network(*args, **kwargs) for network in self.networks]
+        if kwargs.get("returns", "prediction") != "prediction":
+            return torch.cat(outputs, dim=1)  # embeddings, side by side
+        prediction = torch.stack(outputs)
         if not self.training:
             return prediction.mean(dim=0)
         # The same values, with gradients as large as those of a member alone.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from torch import nn
 
-from dgn.nn.block_linear import BlockLinear
+from dgn.nn.linear import BlockLinear
 
 
 def reset(modules: Iterable[nn.Module | None]) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights
-from dgn.graph import Graph
+from dgn.graph import Graph, as_graph
 from dgn.nn.blocks.feed_forward import FeedForward
 from dgn.nn.blocks.virtual_node import VirtualNode
 from dgn.nn.conv import DGNConv
@@ -16,11 +16,14 @@ from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
 from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.init import init_as_authors, reset
-from dgn.nn.inputs import check_width, read_graph, read_scalers
+from dgn.nn.inputs import read_scalers
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
-from dgn.nn.readout import DOUBLE_WIDTH, Head, leave_to_pytorch, pool
+from dgn.nn.norm import BatchNorm
+from dgn.nn.readout import DOUBLE_WIDTH, Head, pool
 from dgn.nn.settings import NetworkSettings
+
+Returns = Literal["prediction", "embedding", "node-embedding"]
 
 
 class DGN(nn.Module):
@@ -80,7 +83,9 @@ class DGN(nn.Module):
         between = widths[:-1] if settings.virtual_node else []
         self.virtual_nodes = _modules(between, lambda width: VirtualNode(width, *around))
         self.head = Head(2 * last if settings.readout in DOUBLE_WIDTH else last, last, out_channels)
-        leave_to_pytorch(self, backend == "reference")
+        for part in self.modules():  # PyTorch can differentiate it twice
+            if isinstance(part, BatchNorm):
+                part.plain = backend == "reference"
         if settings.initialization == "authors":
             init_as_authors(self.layers)
 
@@ -120,12 +125,14 @@ class DGN(nn.Module):
         node_mask: Tensor | None = None,
         gap: Tensor | None = None,
         structure: Tensor | None = None,
+        returns: Returns = "prediction",
     ) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
 
         ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again. ``node_mask``
         is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group. ``structure``
-        holds the numbers that a network with such an input reads.
+        holds the numbers that a network with such an input reads. ``returns="embedding"`` gives what the head reads, of
+        graphs or of nodes as the prediction; ``"node-embedding"`` the features of nodes before the readout.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
@@ -134,17 +141,20 @@ class DGN(nn.Module):
         """
         if not isinstance(x, Tensor):
             return self.forward_data(x)
-        graph = read_graph(edge_index, x.size(0), batch, num_graphs)
-        edges = self._edges(
-            edge_attr, graph
-        )  # first: what comes first has its gradient last, outside the backward pass
-        h = check_width(self.node_encoder(x), self.settings.hidden)
+        graph = as_graph(edge_index, x.size(0), batch, num_graphs)
+        edges = self._edges(edge_attr, graph)  # what comes first has its gradient last, outside the backward pass
+        h = self.node_encoder(x)
+        if h.size(-1) != self.settings.hidden:
+            raise ValueError(
+                f"node_encoder: expected one that gives {self.settings.hidden} channels, got {h.size(-1)}; make it so "
+                "wide"
+            )
         if self.positional is not None:
             h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
         if self.structure is not None:
             h = h + self.structure(structure)
         if weights is None:
-            weights = self.plan.compute_weights(None if field is None else field.to(h.dtype), graph, gap)
+            weights = self.plan.cached_weights(field, graph, gap, h.dtype)
         graph_norm = graph.graph_norm(h.dtype) if self.settings.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         graph_mask = None if state is None else _graph_mask(graph, h, node_mask)
@@ -154,7 +164,10 @@ class DGN(nn.Module):
                 h = self.feed_forwards[index](h, node_mask)
             if state is not None and index < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[index](h, graph, state, graph_mask)
-        return self.head(pool(self.settings.readout, h, graph, potential))  # type: ignore[no-any-return]
+        if returns == "node-embedding":
+            return h  # type: ignore[no-any-return]
+        pooled = pool(self.settings.readout, h, graph, potential)
+        return pooled if returns == "embedding" else self.head(pooled)
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
@@ -163,7 +176,8 @@ class DGN(nn.Module):
         encoder = self.edge_encoder
         few = not isinstance(encoder, CategoryEncoder) or encoder.has_few_rows(len(edge_attr))
         if isinstance(encoder, CategoryEncoder | EdgeTypeEncoder) and few:
-            table = encoder.as_table(edge_attr).sort(graph)
+            table = encoder.as_table(edge_attr, graph.parts.sorted_by_target)
+            table = table if table.sorted_by_target else table.sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()
             return table.gather() if together else table
         if isinstance(encoder, nn.Linear) and self._reads_numbers(edge_attr, graph):

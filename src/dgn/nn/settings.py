@@ -7,7 +7,10 @@ from dgn.aggregation import Plan, make_plan
 from dgn.graph.checks import check_option
 from dgn.nn.readout import READOUTS, Readout
 
+__all__ = ["NetworkSettings"]
+
 Scaler = Literal["identity", "amplification", "attenuation"]
+MOST = 2**31 - 1  # of any number but a seed
 RANGES = ("least", "above", "most", "below")
 OPTIONS: dict[str, tuple[object, ...]] = {
     "readout": READOUTS,
@@ -27,6 +30,9 @@ def check_ranges(settings: Any, where: str) -> None:
     """Hold every number of a dataclass against the limits of its :func:`setting`."""
     for each in fields(settings):
         value, limits = getattr(settings, each.name), each.metadata
+        numbers = [n for n in (value if isinstance(value, tuple) else (value,)) if isinstance(n, int | float)]
+        if any(abs(number) > MOST for number in numbers) and each.name != "seeds":
+            raise ValueError(f"{where}.{each.name}: expected numbers of at most {MOST}, got {value}; change it")
         if value is None or not set(RANGES) & set(limits):
             continue
         fits = (
@@ -47,7 +53,7 @@ class NetworkSettings:
 
     hidden: int = setting("width of the layers", least=1)
     last: int | None = setting("width behind the last layer; none: the same", None, least=1)
-    num_layers: int = setting("number of layers", 4, least=0)
+    num_layers: int = setting("number of layers", 4, least=0, most=1000)
     aggregators: tuple[str, ...] = setting("names of aggregators, in order", ("mean", "dx1"))
     scalers: tuple[Scaler, ...] = setting("degree scalers", ("identity",))
     message: Literal["simple", "complex"] = setting("what a neighbour sends", "simple")
@@ -63,13 +69,13 @@ class NetworkSettings:
     size_norm: bool = setting("multiply by 1 / sqrt(nodes of the graph) before each batch norm", True)
     virtual_node: bool = setting("join all nodes of a graph between layers", False)
     ffn_expansion: int = setting(
-        "width of the feed-forward block behind each layer, in multiples of the layer's; 0: none", 0, least=0
+        "width of the feed-forward block behind each layer, in multiples of the layer's; 0: none", 0, least=0, most=1000
     )
     num_eigenvector_features: int = setting(
-        "add a linear map of the first eigenvectors to the input, this many", 0, least=0
+        "add a linear map of the first eigenvectors to the input, this many", 0, least=0, most=1000
     )
     ensemble_size: int = setting(
-        "networks trained side by side with independent losses; their mean is the prediction", 1, least=1
+        "networks trained side by side with independent losses; their mean is the prediction", 1, least=1, most=1000
     )
     tta_mirror: bool = setting(
         "test-time augmentation: average over each graph and its mirror image (augmentation.mirror)", False

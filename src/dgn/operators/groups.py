@@ -113,4 +113,9 @@ def check_group(field: Tensor, gap: Tensor | None, graph: Graph) -> Tensor:
             f"{list(field.shape)}, got {shape}; dgn.transforms.AddDirections adds them, and directions(...) has them "
             "as gap[component]"
         )
+    if not gap.is_floating_point() or (not torch.compiler.is_compiling() and bool(((gap < 0) | (gap > 1)).any())):
+        raise ValueError(
+            f"gap: expected relative gaps from 0 to 1, or NaN where there is no vector, got {gap.dtype} from "
+            f"{gap.real.min()} to {gap.real.max()}; directions(...) has them as gap[component]"
+        )
     return gap

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dgn.fields.calculus import scale_rows, stack_columns
 from dgn.graph import Graph
-from dgn.graph.checks import check_rows
+from dgn.graph.checks import check_result, check_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Operator:
             self.graph.sum_to_target(scale_rows(messages, edge)) + scale_rows(x, node)
             for edge, node in zip(self.edge_weight.unbind(1), self.self_weight.unbind(1), strict=True)
         ]
-        return stack_columns(columns, x)
+        return check_result("operator", stack_columns(columns, x))
 
     def __len__(self) -> int:
         return self.edge_weight.size(1)

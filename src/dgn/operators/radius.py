@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgn.fields import backward_field, forward_field, normalize
+from dgn.fields import normalize
 from dgn.fields.calculus import stack_columns
 from dgn.graph import Graph, as_graph
-from dgn.graph.checks import check_rows
+from dgn.graph.checks import check_columns, check_rows
 from dgn.operators.operator import Operator
 
 Word = tuple[int, ...]
@@ -86,18 +86,20 @@ def walks(
         raise ValueError(f"radius: expected 0 or more steps, got {radius}; radius=1 is one step along each field")
     graph = as_graph(edge_index, num_nodes)
     check_rows("fields", fields, graph.num_edges, "edge")
+    check_columns("fields", fields)
     fields = fields[:, None] if fields.dim() == 1 else fields
-    words = _words(fields.size(1), radius, permutations, permutations if identity is None else identity)
-    return Walks(_steps(fields if p is None else normalize(fields, graph, p=p), graph), words)
+    words = walk_words(fields.size(1), radius, permutations, permutations if identity is None else identity)
+    return Walks(Operator(graph, *step_weights(fields if p is None else normalize(fields, graph, p=p), graph)), words)
 
 
-def _steps(fields: Tensor, graph: Graph) -> Operator:
-    both = torch.stack([forward_field(fields), -backward_field(fields)], dim=2)
+def step_weights(fields: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    """Edge and self weights of a step forward and a step backward along each of n fields. [E, 2 n] and [N, 2 n]"""
+    both = torch.stack([fields.clamp(min=0), -fields.clamp(max=0)], dim=2)
     weight = both.view(graph.num_edges, 2 * fields.size(1))
-    return Operator(graph, weight, weight.new_zeros(graph.num_nodes, weight.size(1)))
+    return weight, weight.new_zeros(graph.num_nodes, weight.size(1))
 
 
-def _words(n: int, radius: int, permutations: bool, identity: bool) -> tuple[Word, ...]:
+def walk_words(n: int, radius: int, permutations: bool, identity: bool) -> tuple[Word, ...]:
     """All words, shorter ones first, so that a prefix always comes before its continuations."""
     letters = [sign * k for k in range(1, n + 1) for sign in (1, -1)]
     words: list[Word] = [()]

@@ -5,8 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from dgn.fields import backward_field, forward_field, normalize
-from dgn.fields.normalization import divide, significant, unit_rows
+from dgn.fields.normalization import check_batch, divide, significant, unit_graphs, unit_rows
 from dgn.graph import Graph, as_graph
 from dgn.graph.checks import check_option, check_rows
 from dgn.operators.operator import Operator
@@ -48,10 +47,7 @@ def smoothing(
     [[0.0, 1.0, 0.0], [0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]
     """
     graph, field = _prepare(field, edge_index, num_nodes, balance, padding, scope, batch)
-    if scope == "graph":
-        weight = normalize(field, graph, scope="graph").abs()
-        return Operator(graph, weight, weight.new_zeros(graph.num_nodes, weight.size(1)))
-    return Operator(graph, *smoothing_weights(field, graph, balance, padding))
+    return Operator(graph, *smoothing_weights(field, graph, balance, padding, scope))
 
 
 def derivative(
@@ -87,17 +83,16 @@ def derivative(
     [[-1.0, 1.0, 0.0], [-0.25, -0.5, 0.75], [0.0, -1.0, 1.0]]
     """
     graph, field = _prepare(field, edge_index, num_nodes, balance, padding, scope, batch)
-    if scope == "graph":
-        weight = normalize(field, graph, scope="graph")
-        return Operator(graph, weight, -graph.sum_to_target(weight))
-    return Operator(graph, *derivative_weights(field, graph, balance, padding))
+    return Operator(graph, *derivative_weights(field, graph, balance, padding, scope))
 
 
 def smoothing_weights(
-    field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None
+    field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None, scope: Scope = "node"
 ) -> tuple[Tensor, Tensor]:
     """Edge and self weights of :func:`smoothing`, for checked input. [E, K] and [N, K]"""
-    if balance == "row" and padding is None:
+    if scope == "graph":
+        weight = unit_graphs(field, graph).abs()
+    elif balance == "row" and padding is None:
         weight = unit_rows(field, graph).abs()
     else:
         forward, backward = _sides(field, graph)
@@ -107,11 +102,11 @@ def smoothing_weights(
 
 
 def derivative_weights(
-    field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None
+    field: Tensor, graph: Graph, balance: Balance = "row", padding: Padding = None, scope: Scope = "node"
 ) -> tuple[Tensor, Tensor]:
     """Edge and self weights of :func:`derivative`, for checked input. [E, K] and [N, K]"""
     if balance == "row" and padding is None:
-        weight = unit_rows(field, graph)
+        weight = unit_rows(field, graph) if scope == "node" else unit_graphs(field, graph)
         return weight, -graph.sum_to_target(weight)
     forward, backward = _sides(field, graph)
     weight = (forward + backward) / 2
@@ -140,6 +135,8 @@ def _prepare(
             "padding act on the two sides of one row, so leave both at their defaults or take scope='node'"
         )
     graph = as_graph(edge_index, num_nodes, batch)
+    if scope == "graph":
+        check_batch(graph)
     check_rows("field", field, graph.num_edges, "edge")
     return graph, field[:, None] if field.dim() == 1 else field
 
@@ -147,7 +144,7 @@ def _prepare(
 def _sides(field: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
     """The forward and the (signed) backward part, each normalised by rows separately."""
     clean = significant(field, graph)
-    forward, backward = forward_field(clean), backward_field(clean)
+    forward, backward = clean.clamp(min=0), clean.clamp(max=0)
     return (
         divide(forward, graph.sum_to_target(forward)[graph.target]),
         divide(backward, -graph.sum_to_target(backward)[graph.target]),

@@ -1,9 +1,10 @@
 """Training curves as PNG."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dgn.data.io.atomic import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,10 +62,5 @@ def new_figure(size: tuple[float, float]) -> "Figure":
 
 def save_png(figure: "Figure", path: Path) -> None:
     """Write a figure atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    with atomic_file(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=150)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Attribution of a prediction to atoms and bonds, drawn on the molecule by RDKit."""
 
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.datasets.smiles import parse_smiles
+from dgn.data.io.atomic import atomic_file
 from dgn.plot.attribution import Attribution
 from dgn.plot.curves import literal
 from dgn.plot.picture import check_picture
@@ -37,13 +37,8 @@ def draw_attribution(smiles: str, shares: Attribution, path: Path, name: str = "
     legend = f"{name} {shares.prediction:.3g} = {shares.baseline:.3g} without features"
     legend += f" {float(shares.nodes.sum()):+.3g} by atoms {float(bonds.sum()):+.3g} by bonds"
     picture = _render(parsed, shares.nodes, bonds, path.suffix, legend)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    with atomic_file(path) as unfinished:
         unfinished.write_bytes(picture)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def bond_shares(edges: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
 """The figure of a graph: directions, their operators, the spectrum."""
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from dgn.data.io.atomic import atomic_file
 from dgn.fields import gradient
 from dgn.operators import derivative, smoothing
 from dgn.plot.curves import literal, new_figure
@@ -125,12 +125,7 @@ def settle(figure: "Figure") -> None:
 
 def save_figure(figure: "Figure", path: Path, title: str) -> None:
     """Write a figure atomically, in the format of its suffix."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None, "Title": title} if path.suffix == ".svg" else {"Software": None, "Title": None}
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     settle(figure)
-    try:
+    with atomic_file(path) as unfinished:
         figure.savefig(unfinished, format=path.suffix[1:], dpi=110, facecolor="white", metadata=metadata)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from dgn.spectral.diffusion import diffusion_distance, gradient_step, heat_kernel
 from dgn.spectral.laplacians import laplacian
 from dgn.spectral.poisson import solve_laplacian
-from dgn.spectral.potentials import Directions, directions
+from dgn.spectral.potentials import Directions, directions, whole_eigenspaces
 
 __all__ = [
     "Directions",
@@ -13,4 +13,5 @@ __all__ = [
     "heat_kernel",
     "laplacian",
     "solve_laplacian",
+    "whole_eigenspaces",
 ]

@@ -1,4 +1,7 @@
-"""Repeated eigenvalues: relative gaps, and random bases of eigenspaces (sections 2.6 and B.4)."""
+"""Repeated eigenvalues: relative gaps, canonical and random bases of eigenspaces (sections 2.6 and B.4)."""
+
+import math
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -6,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 REPEATED = 1e-8  # relative gap below which two float64 eigenvalues are equal
+PIVOT = math.exp(-0.5)  # of the largest; transcendental, so that rounding decides no pivot of an unweighted graph
 
 
 def relative_gap(
@@ -51,7 +55,50 @@ def eigenspaces(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
     return new.cumsum(dim=1)
 
 
-def random_rotations(gap: Tensor, generator: torch.Generator, tolerance: float = REPEATED) -> Tensor:
+def canonical_basis(vectors: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    r"""The first ``count`` vectors of an orthonormal basis of a space that depends on the space alone.
+
+    ``vectors`` [n, m] are any orthonormal basis V of it. Vector j is :math:`u_j \propto P_j e_p`, where
+    :math:`P_j = V V^\top - \sum_{l<j} u_l u_l^\top` projects on the space without the vectors before, and the pivot p
+    is the first node with :math:`(P_j)_{pp} \ge e^{-1/2} \max_i (P_j)_{ii}`: a pivoted Cholesky factorisation of the
+    projector. Positive at its pivot, each vector has a sign too. The basis depends on the numbering of the nodes.
+
+    >>> plane = np.array([[0.0, 0.0], [0.6, 0.8], [-0.8, 0.6]])
+    >>> canonical_basis(plane, 2).round(6).tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    True
+    """
+    rest, basis = vectors.copy(), np.empty((len(vectors), count))
+    for column in range(count):
+        square = np.einsum("nm,nm->n", rest, rest)
+        pivot = int((square >= PIVOT * square.max()).argmax())
+        mixture = rest[pivot] / np.sqrt(square[pivot])
+        basis[:, column] = rest @ mixture
+        rest -= np.outer(basis[:, column], mixture)
+    return basis
+
+
+def bounds(values: NDArray[np.float64], rounding: float) -> list[int]:
+    """The first index of each run of equal eigenvalues, and their number; ``values`` [m] ascend, m > 0.
+
+    >>> bounds(np.array([1.0, 1.0, 3.0]), rounding=1e-15)
+    [0, 2, 3]
+    """
+    apart = np.diff(values) > np.maximum(rounding, REPEATED * values[1:])
+    return [0, *(np.flatnonzero(apart) + 1).tolist(), len(values)]
+
+
+def canonicalize(values: NDArray[np.float64], vectors: NDArray[np.float64], rounding: float, count: int) -> None:
+    """Give each repeated eigenspace its :func:`canonical_basis`, in the first ``count`` columns, in place.
+
+    ``values`` [m] ascend, ``vectors`` [n, m]; all eigenspaces must be whole.
+    """
+    for begin, end in pairwise(bounds(values, rounding)):
+        wanted = min(end, count) - begin
+        if end - begin > 1 and wanted > 0:
+            vectors[:, begin : begin + wanted] = canonical_basis(vectors[:, begin:end], wanted)
+
+
+def random_rotations(gap: Tensor, generator: torch.Generator | None, tolerance: float = REPEATED) -> Tensor:
     """Random orthogonal matrices that mix only vectors of equal eigenvalue, ``[C, k] -> [C, k, k]`` float64.
 
     Each block is uniform over the orthogonal group; a vector of a simple eigenvalue keeps its column and sign.

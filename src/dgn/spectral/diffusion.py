@@ -10,9 +10,10 @@ from scipy.sparse.linalg import expm_multiply
 from torch import Tensor
 
 from dgn.graph import graph_of_nodes
-from dgn.graph.checks import check_option, check_rows
+from dgn.graph.checks import check_columns, check_option, check_result, check_rows
 from dgn.graph.components import components
 from dgn.spectral.laplacians import adjacency, normalized, weighted_graph
+from dgn.spectral.spectrum import divide_by_scale
 
 LARGEST_DENSE = 2000  # nodes; above, the exponential is applied to the wanted rows instead of being formed
 
@@ -48,8 +49,11 @@ def heat_kernel(
             "indices of the graph"
         )
     matrix = adjacency(graph, edge_weight)
+    label = components(matrix)
+    divide_by_scale(matrix, label, int(label.max(initial=-1)) + 1)  # probabilities do not depend on it
     exponential = _by_eigenvectors if graph.num_nodes <= LARGEST_DENSE else _by_action
-    return torch.from_numpy(exponential(matrix, time, start)).to(graph.edge_index.device)
+    kernel = torch.from_numpy(exponential(matrix, time, start))
+    return check_result("heat_kernel", kernel).to(graph.edge_index.device)
 
 
 def diffusion_distance(
@@ -78,10 +82,12 @@ def diffusion_distance(
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     kernel = heat_kernel(graph, time=time, sources=sources, edge_weight=edge_weight)
     if measure == "degree":
-        degree = torch.from_numpy(np.asarray(adjacency(graph, edge_weight).sum(axis=1))).to(kernel)
+        matrix = adjacency(graph, edge_weight)
+        divide_by_scale(matrix, np.zeros(graph.num_nodes, dtype=np.int64), 1)
+        degree = torch.from_numpy(np.asarray(matrix.sum(axis=1))).to(kernel)
         # No heat reaches an isolated node from elsewhere: its measure is arbitrary.
         kernel = kernel / torch.where(degree > 0, degree / degree[degree > 0].mean(), 1.0).sqrt()
-    return torch.cdist(kernel, kernel, compute_mode="donot_use_mm_for_euclid_dist")
+    return check_result("distance", torch.cdist(kernel, kernel, compute_mode="donot_use_mm_for_euclid_dist"))
 
 
 def gradient_step(potential: Tensor, edge_index: Any) -> Tensor:
@@ -98,6 +104,7 @@ def gradient_step(potential: Tensor, edge_index: Any) -> Tensor:
     """
     graph = graph_of_nodes(edge_index, potential)
     check_rows("potential", potential, graph.num_nodes, "node")
+    check_columns("potential", potential)
     flat = potential[:, None] if potential.dim() == 1 else potential
     rise = flat[graph.source]
     target = graph.target[:, None].expand_as(rise)

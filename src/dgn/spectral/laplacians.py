@@ -10,10 +10,11 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from torch import Tensor
 
 from dgn.graph import Graph, as_graph
-from dgn.graph.checks import check_option, check_weight
+from dgn.graph.checks import check_option, check_result, check_weight
 
 Normalization = Literal["rw", "sym"] | None
 NORMALIZATIONS = (None, "rw", "sym")
+MOST_DIRECTIONS = 1000  # that may be asked for of any graph; those it does not have are 0
 
 
 def laplacian(
@@ -44,11 +45,16 @@ def laplacian(
     """
     check_option("normalization", normalization, NORMALIZATIONS)
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
-    matrix = coo_array(normalized(adjacency(graph, edge_weight), normalization))
+    weights = adjacency(graph, edge_weight)
+    if normalization is not None and weights.nnz:  # which does not depend on the scale
+        weights.data /= np.ldexp(1.0, np.frexp(weights.data.max())[1] - 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        matrix = coo_array(normalized(weights, normalization))
     dtype = torch.float64 if edge_weight is None else edge_weight.dtype
+    data = check_result("laplacian", torch.as_tensor(matrix.data, dtype=dtype))
     return torch.sparse_coo_tensor(
         torch.as_tensor(np.stack(matrix.coords), dtype=torch.long),
-        torch.as_tensor(matrix.data, dtype=dtype),
+        data,
         (graph.num_nodes, graph.num_nodes),
         device=graph.edge_index.device,
         check_invariants=True,
@@ -80,6 +86,7 @@ def adjacency(graph: Graph, edge_weight: Tensor | None = None) -> csr_array:
     directed = coo_array((data, (target, source)), shape=(graph.num_nodes, graph.num_nodes)).tocsr()
     symmetric = csr_array(directed.maximum(directed.T))
     symmetric.eliminate_zeros()
+    check_result("edge_weight", torch.from_numpy(symmetric.data))  # parallel edges add up
     return symmetric
 
 
@@ -96,8 +103,13 @@ def normalized(matrix: csr_array, normalization: Normalization) -> csr_array:
     return csr_array(root @ combinatorial @ root)
 
 
-def check_request(k: int, normalization: Normalization) -> None:
-    """Refuse invalid arguments of ``directions``."""
+def check_request(k: int, normalization: Normalization, nodes: int | None = None) -> None:
+    """Refuse invalid arguments of ``directions``, and a k far beyond the number of ``nodes``."""
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k: expected the number of directions, 1 or more, got {k!r}; k=2 is a good start")
+    if nodes is not None and k > max(nodes, MOST_DIRECTIONS):
+        raise ValueError(
+            f"k: expected at most {max(nodes, MOST_DIRECTIONS)} directions for graphs of {nodes} nodes, got {k}; a "
+            "connected graph of n nodes has n - 1"
+        )
     check_option("normalization", normalization, NORMALIZATIONS)

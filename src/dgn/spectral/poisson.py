@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from dgn.graph.checks import check_rows
+from dgn.graph.checks import check_result, check_rows
 from dgn.graph.components import components
 from dgn.spectral.laplacians import adjacency, normalized, weighted_graph
 from dgn.spectral.spectrum import divide_by_scale, unit_scale
@@ -66,8 +66,10 @@ def solve_laplacian(
     scale = divide_by_scale(matrix, label, member.shape[1])
     # Columns are scaled, too, to the range of the preconditioner's float32.
     column = unit_scale(np.abs(right).ravel(), np.tile(np.arange(right.shape[1]), len(right)), right.shape[1])
-    solution = _conjugate_gradients(matrix, member, right / column, tolerance) * column / scale[label][:, None]
-    return torch.from_numpy(solution).view(source.shape).to(source.device)
+    solution = _conjugate_gradients(matrix, member, right / column, tolerance)
+    with np.errstate(over="ignore"):  # refused below
+        solution = solution * column / scale[label][:, None]
+    return check_result("solve_laplacian", torch.from_numpy(solution)).view(source.shape).to(source.device)
 
 
 def _conjugate_gradients(matrix: csr_array, member: csr_array, right: Array, tolerance: float) -> Array:

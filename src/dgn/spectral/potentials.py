@@ -10,8 +10,9 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from dgn.graph import Graph
+from dgn.graph.checks import check_result
 from dgn.graph.components import components
-from dgn.spectral.degeneracy import REPEATED, random_rotations, relative_gap, repeated
+from dgn.spectral.degeneracy import REPEATED, bounds, canonicalize, random_rotations, relative_gap, repeated
 from dgn.spectral.laplacians import Normalization, adjacency, check_request, normalized, weighted_graph
 from dgn.spectral.sign import canonical_sign
 from dgn.spectral.solvers import select
@@ -19,9 +20,11 @@ from dgn.spectral.solvers.components import solve_large, solve_small, store
 from dgn.spectral.solvers.dense import Solution
 from dgn.spectral.spectrum import (
     Spectrum,
+    difference_errors,
     divide_by_scale,
     rounding_of,
     scale_by_degree,
+    silence,
     vector_errors,
     vector_rounding,
 )
@@ -37,8 +40,8 @@ class Directions:
         - ``gap`` [C, k] float64: relative gap to the next eigenvalue, in [0, 1]; near 0, the basis of the
           eigenspace is arbitrary. The last vector of a component has gap 1, one that does not exist NaN.
         - ``component`` [N]: the component of each node, numbered by first node.
-        - ``sign_is_canonical`` [C, k]: false where a symmetry of the graph maps the vector to its negative, so that
-          the sign is arbitrary.
+        - ``sign_is_canonical`` [C, k]: false where a symmetry of the graph maps the vector to its negative, and where
+          the eigenvalue is repeated, so that the sign is arbitrary.
         - ``next_vector`` [N, 1]: eigenvector k + 1, accurate in its eigenvalue only; a start vector of ``update``.
     """
 
@@ -57,14 +60,22 @@ class Directions:
         """Whether each eigenvalue occurs more than once in its component. [C, k]"""
         return repeated(self.gap, tolerance)
 
-    def resample(self, generator: torch.Generator, tolerance: float = REPEATED) -> "Directions":
+    def first(self, count: int) -> "Directions":
+        """The first ``count`` of these directions."""
+        columns = (getattr(self, name)[:, :count] for name in ("potential", "eigenvalues", "gap", "sign_is_canonical"))
+        potential, eigenvalues, gap, sign_is_canonical = columns
+        return Directions(potential, eigenvalues, gap, self.component, sign_is_canonical)
+
+    def resample(self, generator: torch.Generator | None, tolerance: float = REPEATED) -> "Directions":
         """The same directions with a random orthonormal basis in every repeated eigenspace (section B.4).
 
         Vectors of equal eigenvalue are mixed by a uniformly random orthogonal matrix; all others stay as they are.
-        An eigenspace that reaches beyond the last column is sampled within the columns at hand: compute more
-        directions, resample, then take the first columns.
+        An eigenspace that reaches beyond the last column is sampled within the columns at hand: take those of
+        :func:`whole_eigenspaces`, resample, then keep the first columns. Without a generator, numbers come from
+        PyTorch's global one.
         """
-        rotation = random_rotations(self.gap.to(generator.device), generator, tolerance).to(self.potential)
+        gap = self.gap if generator is None else self.gap.to(generator.device)
+        rotation = random_rotations(gap, generator, tolerance).to(self.potential)
         mixed = torch.einsum("nk,nkl->nl", self.potential, rotation[self.component])
         return replace(self, potential=mixed, sign_is_canonical=self.sign_is_canonical & ~self.repeated(tolerance))
 
@@ -120,7 +131,8 @@ def directions(
     Laws:
         - the same input gives the same numbers on every run;
         - relabelling the nodes relabels the result, wherever ``repeated()`` is false and ``sign_is_canonical`` is true;
-        - the result for a graph in a batch is that for the graph alone.
+        - the result for a graph in a batch is that for the graph alone, also the basis of a repeated eigenspace
+          (:func:`dgn.spectral.degeneracy.canonical_basis`).
 
     Edge cases: a component of n nodes has n - 1 such vectors; further columns are 0. One node, no edges and no nodes
     give zeros. A directed graph is symmetrised, self-loops do not count, parallel edges add up
@@ -138,7 +150,30 @@ def directions(
     """
     check_request(k, normalization)
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
+    check_request(k, normalization, graph.num_nodes)
     return _directions(graph, edge_weight, k, normalization, None, graph.num_nodes >= select.MANY_NODES)
+
+
+def whole_eigenspaces(
+    edge_index: Any,
+    num_nodes: int | None = None,
+    k: int = 2,
+    normalization: Normalization = None,
+    edge_weight: Tensor | None = None,
+) -> Directions:
+    """:func:`directions` with as many columns, at least k, as the eigenspaces of the first k vectors have.
+
+    >>> square = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    >>> whole_eigenspaces(square, k=1)
+    Directions(nodes=4, components=1, k=2, repeated=2)
+    """
+    graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
+    found, count = directions(graph, None, k, normalization, edge_weight), k
+    while bool((found.gap[:, k - 1 :] <= REPEATED).all(dim=1).any()):  # false where a vector does not exist
+        count *= 2
+        found = directions(graph, None, count, normalization, edge_weight)
+    ends = (found.gap[:, k - 1 :] <= REPEATED).long().cumprod(dim=1).sum(dim=1)
+    return found.first(k + int(ends.max() if len(ends) else 0))
 
 
 def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:
@@ -160,14 +195,19 @@ def _directions(
 
     ``many`` as in :func:`dgn.spectral.solvers.select.choose_solver`.
     """
-    spectrum = _spectrum(graph, edge_weight, k + 1, normalization, start, many)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        spectrum = _spectrum(graph, edge_weight, k + 1, normalization, start, many)
+    check_result("eigenvalues", torch.from_numpy(spectrum.values).nan_to_num(nan=0.0, posinf=torch.inf))
+    gap = torch.from_numpy(relative_gap(spectrum.values, spectrum.sizes, spectrum.rounding))
+    simple = ~repeated(gap).numpy()
+    sign = np.where(simple, spectrum.sign[:, :k], 1.0)  # a canonical basis has signs of its own
     device = graph.edge_index.device
     return Directions(
-        potential=torch.from_numpy(spectrum.vectors[:, :k] * spectrum.sign[:, :k][spectrum.component]).to(device),
+        potential=torch.from_numpy(spectrum.vectors[:, :k] * sign[spectrum.component]).to(device),
         eigenvalues=torch.from_numpy(spectrum.values)[:, :k].contiguous().to(device),
-        gap=torch.from_numpy(relative_gap(spectrum.values, spectrum.sizes, spectrum.rounding)).to(device),
+        gap=gap.to(device),
         component=torch.from_numpy(spectrum.component).to(device),
-        sign_is_canonical=torch.from_numpy(spectrum.sign_is_canonical)[:, :k].contiguous().to(device),
+        sign_is_canonical=torch.from_numpy(spectrum.sign_is_canonical[:, :k] & simple).to(device),
         next_vector=torch.from_numpy(spectrum.vectors[:, k:]).contiguous().to(device),
     )
 
@@ -193,7 +233,7 @@ def _spectrum(
     scale = divide_by_scale(matrix, label, len(sizes))
     degree = np.asarray(matrix.sum(axis=1))
     rounding = rounding_of(degree, label, len(sizes), bool(normalization))
-    values, vectors, error = _solve(matrix, degree, label, sizes, count, normalization, start, many)
+    values, vectors, error = _solve(matrix, degree, rounding, label, sizes, count, normalization, start, many)
     error += vector_rounding(values, rounding)
     if normalization == "rw":
         error = scale_by_degree(vectors, degree, label, sizes) * error
@@ -205,6 +245,7 @@ def _spectrum(
 def _solve(
     matrix: csr_array,
     degree: NDArray[np.float64],
+    rounding: NDArray[np.float64],
     label: NDArray[np.int64],
     sizes: NDArray[np.int64],
     count: int,
@@ -225,7 +266,11 @@ def _solve(
         warm = None if start is None else start[nodes] * unit[:, None] if normalization == "rw" else start[nodes]
         block = symmetric[nodes, :][:, nodes]
         solver = select.choose_solver(len(nodes), count, many, numba)
-        pairs = solve_large(matrix[nodes, :][:, nodes], block, unit, count, solver, warm)
+        edges = matrix[nodes, :][:, nodes]
+        pairs = solve_large(edges, block, unit, count, solver, warm)
         error[big, :-1] = vector_errors(block, *pairs)
+        whole = bounds(pairs[0], rounding[big])[-2]  # the last eigenspace may go on
+        canonicalize(pairs[0][:whole], pairs[1][:, :whole], rounding[big], whole)
+        silence(block, *pairs, trivial[nodes, None] * difference_errors(edges, block, *pairs))
         store(Solution(np.array([big]), nodes[None], pairs[0][None], pairs[1][None]), values, vectors)
     return values, vectors, error

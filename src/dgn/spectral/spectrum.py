@@ -121,3 +121,45 @@ def vector_errors(
     bound = residual * (apart + residual.max())
     limit = (values[-1] - values[:-1]) * apart
     return np.asarray(np.where(bound < limit, bound / np.where(limit > 0, limit, 1.0), 1.0))
+
+
+def difference_errors(
+    adjacency: csr_array, symmetric: csr_array, values: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""The error of the differences of the lowest Ritz vectors along an edge, in the mean; all but the last.
+
+    .. math:: \frac{\sqrt{\lambda_m}}{\lambda_m - \lambda_k} \, r_k \, W^{-1/2}, \qquad r_k = \|L v_k - \lambda_k v_k\|
+
+    with W the sum of the weights of all edges. It bounds the energy :math:`\sum_{ij} w_{ij} (e_i - e_j)^2 = e^\top L e`
+    of an error e in higher eigenvectors, of which each edge has its share; that of a normalised Laplacian is the energy
+    of :math:`D^{-1/2} e`. A difference of eigenvalues below 1 % of :math:`\lambda_m` counts as that: residuals are
+    orthogonal to all m vectors, the error is in those beyond.
+
+    Shapes:
+        ``values`` [m] ascending, m > 1, ``vectors`` [n, m]; returns [m - 1].
+    """
+    residual = np.linalg.norm(symmetric @ vectors - vectors * values, axis=0)[:-1]
+    distance = np.maximum(values[-1] - values[:-1], 0.01 * values[-1])
+    return np.asarray(np.sqrt(values[-1] / (adjacency.sum() / 2)) * residual / distance)
+
+
+def silence(
+    symmetric: csr_array, values: NDArray[np.float64], vectors: NDArray[np.float64], noise: NDArray[np.float64]
+) -> None:
+    r"""Set entries to 0, in place, where the true field vanishes but for the error of an iterative solver.
+
+    An eigenvector is 0 where its field is: :math:`\lambda \phi_i = (L \phi)_i = 0`. So nodes are set to 0 that,
+    like all of their neighbours, have entries of at most ``noise`` [n, m], and those neighbours. A vector is left as it
+    is if its residual would grow. ``values`` [m], ``vectors`` [n, m].
+    """
+    neighbours = csr_array((np.ones(symmetric.nnz), symmetric.indices, symmetric.indptr), symmetric.shape)
+    for k in range(noise.shape[1]):
+        vector = vectors[:, k]
+        near = np.abs(vector) <= noise[:, k]
+        quiet = near & (neighbours @ (~near).astype(float) == 0)
+        if not quiet.any():
+            continue
+        silent = np.where(neighbours @ quiet.astype(float) > 0, 0.0, vector)
+        before, after = (np.linalg.norm(symmetric @ one - values[k] * one) for one in (vector, silent))
+        if after <= before:
+            vectors[:, k] = silent

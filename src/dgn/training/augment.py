@@ -2,16 +2,24 @@
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from dgn.aggregation import Plan
 from dgn.data.loader.device_dataset import DeviceDataset
-from dgn.fields import distort, rotate
-from dgn.spectral.degeneracy import REPEATED, random_rotations
+from dgn.fields import distort, distort_potential, gradient, rotate
+from dgn.spectral.degeneracy import random_rotations
 from dgn.training.config import AugmentationSettings
 from dgn.training.tta import choose_weights, coordinate_ranges, reflect_field, reflect_nodes
+
+
+class Directional(NamedTuple):
+    """What augmentation changes together: ``field`` [E, k], and ``potential`` [N, k] where the network reads it."""
+
+    field: Tensor
+    potential: Tensor | None
 
 
 def is_active(settings: AugmentationSettings) -> bool:
@@ -34,9 +42,9 @@ def augment(
 ) -> DeviceDataset:
     """The augmented dataset of one epoch; each graph has random numbers of its own.
 
-    Mirroring comes first, then cutout and input noise. The field is then resampled in each repeated eigenspace,
-    reflected, rotated and distorted, in this order. Law: the same generator state gives the same graphs, whatever the
-    batches.
+    Mirroring comes first, then cutout and input noise. The directions are then resampled in each repeated eigenspace,
+    reflected, rotated and distorted, in this order; potentials that the network reads change with the field.
+    Law: the same generator state gives the same graphs, whatever the batches.
     """
     nodes, flip_mask = dict[str, Tensor](), None
     if settings.mirror:
@@ -51,21 +59,24 @@ def augment(
     if flip_mask is not None and dataset.mirrored is not None and mirrors_alone(settings):
         return dataset.replaced(choose_weights(flip_mask, dataset), nodes)
     field = dataset.edges["field"] if flip_mask is None else reflect_field(dataset, flip_mask)
-    field = _augment_field(field, dataset, settings, generator)
-    return dataset.replaced(plan.compute_weights(field, dataset.graph, dataset.nodes.get("gap")), nodes)
+    given = Directional(field, nodes.get("potential", dataset.nodes.get("potential")))
+    result = _augment_directions(given, dataset, settings, generator)
+    if result.potential is not None:
+        nodes["potential"] = result.potential
+    return dataset.replaced(plan.compute_weights(result.field, dataset.graph, dataset.nodes.get("gap")), nodes)
 
 
-def _augment_field(
-    field: Tensor, dataset: DeviceDataset, settings: AugmentationSettings, generator: torch.Generator
-) -> Tensor:
-    """The field of one epoch."""
+def _augment_directions(
+    given: Directional, dataset: DeviceDataset, settings: AugmentationSettings, generator: torch.Generator
+) -> Directional:
+    """The field and the potential of one epoch."""
     graph = dataset.graph
     assert graph.batch is not None
     if settings.resample:
-        field = _resample_basis(field, dataset, generator)
+        given = _resample(given, dataset, generator)
     if settings.reflection:
-        keep_mask = torch.rand(graph.num_graphs, field.size(1), generator=generator, device=field.device) < 0.5
-        field = torch.where(keep_mask[graph.batch[graph.target]], field, -field)
+        given = _reflect(given, dataset, generator)
+    field, potential = given
     if settings.rotation:
         if field.size(1) < 2:
             raise ValueError(
@@ -76,9 +87,50 @@ def _augment_field(
         angle = (2 * uniform - 1) * math.radians(settings.rotation)
         rotated = rotate(field[:, 0], field[:, 1], angle[graph.batch], graph, collinear="keep")
         field = torch.cat([torch.stack(rotated, dim=1), field[:, 2:]], dim=1)
-    if settings.distortion:
+    if settings.distortion and settings.distortion_of == "field":
         field = distort(field, graph, settings.distortion, generator=generator)
-    return field
+    elif settings.distortion:
+        assert potential is not None
+        distorted = distort_potential(potential, settings.distortion, generator=generator, batch=graph.batch)
+        # A gradient is linear; the gradient of the sum would carry the rounding of the potential.
+        field, potential = field + gradient(distorted - potential, graph), distorted
+    return Directional(field, potential)
+
+
+def _reflect(given: Directional, dataset: DeviceDataset, generator: torch.Generator) -> Directional:
+    """One random sign for each direction of each connected component; of each graph where directions are no vectors."""
+    graph, field, potential = dataset.graph, *given
+    assert graph.batch is not None
+    owner, count = graph.batch, graph.num_graphs
+    if "component" in dataset.nodes:
+        component = dataset.nodes["component"]
+        components = torch.zeros(count, dtype=torch.long, device=field.device)
+        components = components.scatter_reduce(0, owner, component + 1, reduce="amax")
+        owner = (components.cumsum(0) - components)[owner] + component
+        count = int(components.sum())
+    keeps = torch.rand(count, field.size(1), generator=generator, device=field.device) < 0.5
+    sign = torch.where(keeps, 1.0, -1.0)[owner]
+    return Directional(field * sign[graph.target], None if potential is None else potential * sign)
+
+
+def _resample(given: Directional, dataset: DeviceDataset, generator: torch.Generator) -> Directional:
+    """The directions in a random basis of each repeated eigenspace.
+
+    A gradient is linear, so the field is mixed as the potentials are. Vanishing differences stay as small as they are,
+    while the differences of mixed potentials would be rounding errors of single precision.
+    """
+    spaces, (field, potential) = dataset.eigenspaces, given
+    assert spaces is not None
+    if not len(spaces.node):
+        return given
+    rotation = random_rotations(spaces.gap, generator)[:, :, : field.size(1)].to(field.dtype)
+    node_rotation = rotation[spaces.component]
+    place = torch.searchsorted(spaces.node, dataset.graph.target[spaces.edge])
+    field = field.index_copy(0, spaces.edge, torch.einsum("ek,ekl->el", spaces.field, node_rotation[place]))
+    if potential is not None:
+        mixed = torch.einsum("nk,nkl->nl", spaces.potential, node_rotation)
+        potential = potential.index_copy(0, spaces.node, mixed)
+    return Directional(field, potential)
 
 
 def _cutout(x: Tensor, dataset: DeviceDataset, side: float, generator: torch.Generator) -> Tensor:
@@ -114,27 +166,3 @@ def _check_continuous(x: Tensor, name: str) -> None:
         raise ValueError(
             f"augmentation.{name}: expected continuous node features, got categories; leave it out for this data"
         )
-
-
-def _resample_basis(field: Tensor, dataset: DeviceDataset, generator: torch.Generator) -> Tensor:
-    """The field of the potentials in a random basis of each eigenspace of more than one dimension.
-
-    A gradient is linear, so the field is mixed as the potentials would be. Vanishing differences stay as small as they
-    are, while the differences of mixed potentials would be rounding errors of single precision.
-    """
-    if not {"gap", "component"} <= dataset.nodes.keys():
-        raise ValueError(
-            "augmentation.resample: expected eigenvectors that were computed with dgn.data, got coordinates or a field "
-            "that came with the graphs; leave it out for this data, or pack the graphs without a field"
-        )
-    gap, component, batch = dataset.nodes["gap"], dataset.nodes["component"], dataset.graph.batch
-    assert batch is not None
-    edge = (gap <= REPEATED).any(dim=1)[dataset.graph.target].nonzero()[:, 0]
-    if not len(edge):
-        return field
-    node = dataset.graph.target[edge]
-    _, index = torch.unique(batch[node] * (1 + component.max()) + component[node], return_inverse=True)
-    component_gap = gap.new_empty(int(index.max()) + 1, gap.size(1))
-    component_gap[index] = gap[node]
-    rotation = random_rotations(component_gap, generator).to(field.dtype)
-    return field.index_copy(0, edge, torch.einsum("ek,ekl->el", field[edge], rotation[index]))

@@ -110,12 +110,12 @@ def build_member(settings: NetworkSettings, inputs: Inputs, delta: float | None)
 
 
 def count_parameters(network: nn.Module) -> int:
-    """The number of trainable parameters.
+    """The number of parameters, frozen ones included.
 
     >>> count_parameters(nn.Linear(2, 3))
     9
     """
-    return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def _edge_encoder(settings: NetworkSettings, inputs: Inputs) -> nn.Module | None:

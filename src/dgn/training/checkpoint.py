@@ -11,7 +11,6 @@ from torch import Tensor
 from dgn.data.io.files import digest, save_whole
 
 FORMAT = "dgn checkpoint 2"
-MODEL = "model.safetensors"  # the weights of a finished seed, in its folder
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:

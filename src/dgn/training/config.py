@@ -15,11 +15,15 @@ class DataSettings:
     dataset: str = setting("name of the benchmark")
     path: str | None = setting("file or folder of the dataset; none: the default location of the benchmark", None)
     directions: int | None = setting(
-        "number of eigenvectors to compute; none: as many as the network needs", None, least=0
+        "number of eigenvectors to compute; none: as many as the network needs", None, least=0, most=1000
     )
     normalization: Literal["rw", "sym"] | None = setting("normalization of the Laplacian (none: L = D - A)", None)
+    arcsine: bool = setting("take the arcsine of each eigenvector over its largest entry, of nearly even slope", False)
     rwse_steps: int = setting(
-        "random-walk structural encoding: return probabilities of walks of 1 to this many steps; 0: none", 0, least=0
+        "random-walk structural encoding: return probabilities of walks of 1 to this many steps; 0: none",
+        0,
+        least=0,
+        most=1000,
     )
     ring_sizes: tuple[int, ...] = setting("structural encoding: counts of rings of these sizes, of nodes and edges", ())
     train_fraction: float = setting("fraction of the training graphs to train on, the first ones", 1.0, above=0, most=1)
@@ -44,7 +48,7 @@ class DataSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Optimization, distillation and model selection."""
+    """Optimization, distillation, fine-tuning and model selection."""
 
     batch_size: int = setting("graphs per step", 128, least=1)
     epochs: int = setting("maximal number of epochs", 1000, least=1)
@@ -63,6 +67,11 @@ class TrainingSettings:
         "distillation: name or folder of a run on the same graphs whose seeds are the teachers (classification)", None
     )
     distill_weight: float = setting("distillation: weight of the teachers in the soft targets", 0.5, above=0, most=1)
+    from_: str | None = setting(
+        "fine-tuning: name of a pretrained network, or folder of a model, whose weights except the head are the first",
+        None,
+    )
+    freeze: bool = setting("fine-tuning: train the head alone", False)
     metric: (
         Literal["mae", "accuracy", "balanced-accuracy", "balanced-accuracy-old", "roc-auc", "average-precision"] | None
     ) = setting("main metric (none: that of the benchmark)", None)
@@ -73,6 +82,8 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         check_ranges(self, "training")
+        if self.freeze and self.from_ is None:
+            raise ValueError("training.freeze: expected a network to start from, got none; set training.from")
         if self.min_learning_rate > self.learning_rate:
             raise ValueError(
                 f"training.min_learning_rate: expected at most the learning rate {self.learning_rate}, got "
@@ -89,12 +100,15 @@ class TrainingSettings:
 class AugmentationSettings:
     """Augmentation of the field and the inputs of training graphs."""
 
-    reflection: bool = setting("flip the sign of each direction of each graph at random", False)
+    reflection: bool = setting("flip the sign of each direction of each connected component at random", False)
     rotation: float = setting(
         "rotate the first two directions by a random angle of up to this many degrees", 0.0, least=0, most=180
     )
-    distortion: float = setting("noise on the field, in multiples of its mean absolute value", 0.0, least=0)
-    resample: bool = setting("draw a random basis of each repeated eigenspace", False)
+    distortion: float = setting("noise, in multiples of the mean absolute value of what it is added to", 0.0, least=0)
+    distortion_of: Literal["field", "potential"] = setting(
+        "what the noise is added to: the field (definition 6) or the potential, whose gradient is the field", "field"
+    )
+    resample: bool = setting("draw a random basis of each repeated eigenspace, of all of its vectors", False)
     mirror: bool = setting("mirror each graph along its last coordinate with probability 1/2", False)
     cutout: float = setting(
         "cutout: mask inputs, except coordinates, in a square of this fraction of width and height",

@@ -1,6 +1,6 @@
 """Conversion between plain data and frozen dataclasses; types are checked, unknown keys refused."""
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from dgn.graph.checks import check_option
 
 T = TypeVar("T")
+FLOAT = sys.float_info.max
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
@@ -30,14 +31,20 @@ def read(kind: type[T], data: object, where: str) -> T:
     if not isinstance(data, Mapping):
         raise ValueError(f"{subject}: expected keys with values, got {data!r}; write 'key: value' lines below it")
     assert is_dataclass(kind)
-    declared, hints = {field.name: field for field in fields(kind)}, get_type_hints(kind)
+    declared, hints = {key_of(field): field for field in fields(kind)}, get_type_hints(kind)
     for key in data:
         check_option(f"key of {subject}", key, tuple(declared))
     missing = [name for name, field in declared.items() if name not in data and _is_required(field)]
     if missing:
         raise ValueError(f"{subject}: expected a value for {', '.join(missing)}, got none; add it")
     dotted = f"{where}." if where else ""
-    return kind(**{key: convert(hints[key], value, f"{dotted}{key}") for key, value in data.items()})
+    names = {key: declared[key].name for key in data}
+    return kind(**{names[key]: convert(hints[names[key]], value, f"{dotted}{key}") for key, value in data.items()})
+
+
+def key_of(field: "Field[Any]") -> str:
+    """The key of a field: its name, without the underscore that keeps it apart from a keyword, as in ``from_``."""
+    return field.name.rstrip("_")
 
 
 def _is_required(field: "Field[Any]") -> bool:
@@ -68,7 +75,7 @@ def _plain(hint: type, value: object, where: str) -> Any:
     is_int = hint is float and isinstance(value, int) and not isinstance(value, bool)
     if not fits and not is_int:
         raise ValueError(f"{where}: expected {WORDS[hint]}, got {value!r}; write one")
-    if hint is float and not math.isfinite(float(value)):  # type: ignore[arg-type]
+    if hint is float and not -FLOAT <= value <= FLOAT:  # type: ignore[operator]
         raise ValueError(f"{where}: expected a finite number, got {value}; leave the setting out for its default")
     return float(value) if is_int else value  # type: ignore[arg-type]
 
@@ -76,5 +83,5 @@ def _plain(hint: type, value: object, where: str) -> Any:
 def plain(settings: Any) -> Any:
     """Plain data (dicts, lists, numbers, text, None) of a dataclass; the inverse of :func:`read`."""
     if is_dataclass(settings):
-        return {field.name: plain(getattr(settings, field.name)) for field in fields(settings)}
+        return {key_of(field): plain(getattr(settings, field.name)) for field in fields(settings)}
     return [plain(item) for item in settings] if isinstance(settings, tuple) else settings

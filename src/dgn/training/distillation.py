@@ -8,11 +8,12 @@ from torch.nn.functional import one_hot, softmax
 
 from dgn.data.benchmark import Benchmark, with_fraction
 from dgn.data.packed import PackedGraphs
-from dgn.training.checkpoint import MODEL
 from dgn.training.evaluate import SOFT_TARGETS
 from dgn.training.experiment import Experiment
-from dgn.training.inference import TrainedModel, load_trained, predict_graphs
+from dgn.training.model import TrainedModel, load_trained
+from dgn.training.model_io import FOLDER
 from dgn.training.objectives import make_objective
+from dgn.training.pretrained import CONFIGURATION
 from dgn.training.shared_data import SharedData
 
 TOLERANCE = 0.01  # by which a teacher's score may differ from that of its run, on another device
@@ -63,7 +64,7 @@ def find_teacher_runs(experiment: Experiment, out: Path | None = None) -> list[P
     if out is not None and out.parts[-len(student) :] == student:
         root = out.parents[len(student) - 1]
     for path in (root / name, Path(name)):
-        if folders := sorted(model.parent for model in path.glob(f"seed-*/{MODEL}")):
+        if folders := sorted(file.parents[1] for file in path.glob(f"seed-*/{FOLDER}/{CONFIGURATION}")):
             return folders
     raise FileNotFoundError(
         f"training.distill_from: expected a run with trained seeds, got none in {root / name} nor in {Path(name)}; "
@@ -74,22 +75,33 @@ def find_teacher_runs(experiment: Experiment, out: Path | None = None) -> list[P
 def _predict(folder: Path, benchmark: Benchmark, graphs: PackedGraphs, device: torch.device) -> Tensor:
     """Predictions of one teacher on the training graphs."""
     try:
-        teacher = load_trained(folder, benchmark)
+        teacher = load_trained(folder, str(device))
+        _check_task(teacher, benchmark)
+        prediction = teacher.outputs(graphs).mean(dim=0)
     except ValueError as problem:
         raise ValueError(
             f"training.distill_from: expected networks that were trained with these graphs, got {folder}: {problem}"
         ) from problem
-    prediction = predict_graphs(teacher, graphs, str(device))
     _check_score(teacher, folder, prediction, graphs)
     return prediction
 
 
+def _check_task(teacher: TrainedModel, benchmark: Benchmark) -> None:
+    """Refuse a teacher of other classes."""
+    expected = benchmark.objective, benchmark.num_targets
+    got = teacher.signature.objective, teacher.signature.inputs.targets
+    if got != expected:
+        raise ValueError(
+            f"objective: expected {expected[0]} with {expected[1]} classes, got {got[0]} with {got[1]} outputs; name a "
+            "run of the same graphs"
+        )
+
+
 def _check_score(teacher: TrainedModel, folder: Path, prediction: Tensor, graphs: PackedGraphs) -> None:
     """Refuse a teacher whose score here is not that of its run: other labels or splits are another task."""
-    benchmark = teacher.benchmark
-    if int((benchmark.graphs.graphs["split"] == 0).sum()) != len(graphs):  # trained with more graphs, or with fewer
+    if teacher.facts["graphs"]["train"] != len(graphs):  # trained with more graphs, or with fewer
         return
-    objective = make_objective(benchmark.objective, teacher.experiment.training.metric or benchmark.metric)
+    objective = make_objective(teacher.signature.objective, teacher.signature.metric)
     score = objective.metric(prediction, graphs.graphs["y"])
     run_score = teacher.metrics["train"][objective.metric_name]
     if abs(score - run_score) > TOLERANCE:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dgn.data.loader.static_batch import Batch, StaticBatches
 from dgn.data.packed import PackedGraphs
+from dgn.nn.network import Returns
 from dgn.training.config import NetworkSettings
 from dgn.training.objectives import Objective
 
@@ -34,8 +35,8 @@ def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str
     }
 
 
-def predict(network: nn.Module, batch: Batch) -> Tensor:
-    """Predictions on a batch, padding included: [G + 1, T], or [N, T] for nodes."""
+def predict(network: nn.Module, batch: Batch, returns: Returns = "prediction") -> Tensor:
+    """Predictions on a batch, or embeddings, padding included: [G + 1, T], or [N, T] for nodes."""
     prediction: Tensor = network(
         batch.nodes["x"],
         batch.graph,
@@ -44,13 +45,14 @@ def predict(network: nn.Module, batch: Batch) -> Tensor:
         weights=batch.weights,
         node_mask=batch.node_mask if batch.padded else None,
         structure=batch.nodes.get("structure"),
+        returns=returns,
     )
     return prediction
 
 
-def predict_mean(network: nn.Module, views: Sequence[Batch]) -> Tensor:
+def predict_mean(network: nn.Module, views: Sequence[Batch], returns: Returns = "prediction") -> Tensor:
     """The mean prediction over views of a batch: the batch alone, or the batch and its mirror image."""
-    first, *others = (predict(network, view) for view in views)
+    first, *others = (predict(network, view, returns) for view in views)
     return torch.stack([first, *others]).mean(dim=0) if others else first
 
 

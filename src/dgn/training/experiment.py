@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +12,10 @@ import yaml
 
 from dgn.data.benchmark import TASKS
 from dgn.training.config import AugmentationSettings, DataSettings, NetworkSettings, Published, TrainingSettings
-from dgn.training.config_parser import plain, read
+from dgn.training.config_parser import key_of, plain, read
+from dgn.training.pretrained import pretrained_names
+
+__all__ = ["Experiment", "experiment_names", "load_experiment", "read_experiment"]
 
 SUFFIXES = (".yaml", ".yml")
 IRRELEVANT = ("name", "published", "training.seeds")  # to the result of a seed
@@ -53,6 +56,11 @@ class Experiment:
                 "or leave it out"
             )
         task = TASKS.get(self.data.dataset)
+        if self.data.arcsine and (self.augmentation.resample or (task is not None and task.coordinates)):
+            came = "augmentation.resample" if self.augmentation.resample else f"the coordinates of {self.data.dataset}"
+            raise ValueError(
+                f"data.arcsine: expected eigenvectors in their own basis, got {came}; leave out one of the two"
+            )
         if task is not None and task.coordinates and needed > COORDINATES:
             raise ValueError(
                 f"network: expected at most {COORDINATES} directions, the coordinates of {self.data.dataset}, got one "
@@ -92,6 +100,25 @@ class Experiment:
         shown = [f"{key} ({there.get(key)} there, {here.get(key)} requested)" for key in changed[:MAX_SHOWN]]
         return ", ".join(shown) + (f" and {len(changed) - MAX_SHOWN} more" if len(changed) > MAX_SHOWN else "")
 
+    def extend(self, before: "Experiment") -> "Experiment":
+        """``before`` with the epochs of this experiment, if a run of it may be trained for longer.
+
+        That is so with a plateau schedule, whose learning rates do not depend on the number of epochs.
+        """
+        grows = self.training.schedule == "plateau" and self.training.epochs > before.training.epochs
+        return replace(before, training=replace(before.training, epochs=self.training.epochs)) if grows else before
+
+    def absolute(self) -> "Experiment":
+        """The experiment with absolute paths of its data and of the folder that it starts from."""
+        data, start = self.data.path, self.training.from_
+        changed = self
+        if data is not None:
+            changed = replace(changed, data=replace(self.data, path=str(Path(data).expanduser().resolve())))
+        if start is not None and start not in pretrained_names():
+            folder = str(Path(start).expanduser().resolve())
+            changed = replace(changed, training=replace(self.training, from_=folder))
+        return changed
+
     def to_yaml(self) -> str:
         return str(yaml.safe_dump(self.to_dict(), sort_keys=False, default_flow_style=None, width=100))
 
@@ -107,13 +134,28 @@ def experiment_names() -> list[str]:
 
 
 def load_experiment(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Experiment:
-    """An experiment by its name or from a YAML file, with ``overrides`` such as ``"training.epochs=5"``."""
+    """An experiment by its name or from a YAML file, with ``overrides`` such as ``"training.epochs=5"``.
+
+    ``data.path`` and ``training.from`` in a file are relative to the folder of the file, in an override to the working
+    directory.
+    """
     name, path = _find(str(name_or_path))
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-        return read_experiment({"name": name, **_mapping(data)}, overrides)
-    except (ValueError, yaml.YAMLError) as problem:
+        data = _mapping(load_yaml(path.read_text(encoding="utf-8"), _Loader))
+        data = _with_path(_with_path(data, "data", "path", path.parent), "training", "from", path.parent)
+        return read_experiment({"name": name, **data}, overrides).absolute()
+    except ValueError as problem:
         raise ValueError(f"{name_or_path}: {problem}") from problem
+
+
+def load_yaml(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
+    """The data of a YAML text; malformed text is refused in one line."""
+    try:
+        return yaml.load(text, loader)
+    except RecursionError as problem:
+        raise ValueError("expected YAML of a few levels, got one nested too deeply; remove brackets") from problem
+    except yaml.YAMLError as problem:
+        raise ValueError(f"expected YAML, got {' '.join(str(problem).split())}; correct it") from problem
 
 
 def read_experiment(data: dict[str, Any], overrides: Sequence[str] = ()) -> Experiment:
@@ -163,9 +205,18 @@ def _mapping(data: object) -> dict[str, Any]:
     return data
 
 
+def _with_path(data: dict[str, Any], section: str, key: str, folder: Path) -> dict[str, Any]:
+    """The settings with a path from the working directory, not from the folder of their file."""
+    settings = data.get(section)
+    path = settings.get(key) if isinstance(settings, dict) else None
+    if not isinstance(path, str) or path in pretrained_names():
+        return data
+    return {**data, section: {**data[section], key: str(folder / Path(path).expanduser())}}
+
+
 def _check_key(key: str) -> None:
     """Refuse the name of a setting without its section, or with a wrong one, and suggest the full name."""
-    settings = [f"{section}.{setting.name}" for section, kind in SECTIONS.items() for setting in fields(kind)]
+    settings = [f"{section}.{key_of(setting)}" for section, kind in SECTIONS.items() for setting in fields(kind)]
     matches = [name for name in settings if name.endswith(f".{key.rpartition('.')[2]}")]
     if matches and key not in settings:
         raise ValueError(f"--set: expected a section and a setting, got {key!r}; did you mean {' or '.join(matches)}?")
@@ -178,7 +229,7 @@ def _override(data: dict[str, Any], override: str) -> dict[str, Any]:
     if not equals or not first:
         raise ValueError(f"--set: expected key=value, got {override!r}; for example training.epochs=5")
     if not rest:
-        return {**data, first: yaml.load(text, _Loader)}
+        return {**data, first: load_yaml(text, _Loader)}
     inner = data.get(first)
     if inner is not None and not isinstance(inner, dict):
         raise ValueError(f"--set: expected a section before the dot of {key!r}, got the value {inner!r}; name another")

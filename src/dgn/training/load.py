@@ -7,6 +7,8 @@ from dgn.data.datasets.paths import cache_root
 from dgn.data.precompute.encodings import with_encodings
 from dgn.training.config import DataSettings
 from dgn.training.experiment import Experiment
+from dgn.training.finetune import encode_as, read_initial
+from dgn.training.objectives import make_objective
 
 
 def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
@@ -20,12 +22,24 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     torch.Size([402528, 2])
     """
     data = experiment.data
-    benchmark = load_benchmark(data.dataset, data.path, progress=progress)
+    return add_inputs(load_benchmark(data.dataset, data.path, progress=progress), experiment, progress)
+
+
+def add_inputs(benchmark: Benchmark, experiment: Experiment, progress: bool = False) -> Benchmark:
+    """The benchmark with the inputs of an experiment that it lacks, and ``data.train_fraction`` applied."""
+    data, metric = experiment.data, experiment.training.metric
+    make_objective(benchmark.objective, metric or benchmark.metric)  # refuses another metric before the work
     if experiment.num_directions:
-        benchmark = with_directions(benchmark, experiment.num_directions, data.normalization, progress=progress)
+        benchmark = with_directions(
+            benchmark, experiment.num_directions, data.normalization, progress=progress, arcsine=data.arcsine
+        )
     benchmark = with_fraction(benchmark, data.train_fraction)
-    cache = cache_root() / "structure"
-    return with_encodings(benchmark, data.rwse_steps, data.ring_sizes, cache)
+    if benchmark.structure is not None:
+        return benchmark
+    initial = read_initial(experiment)
+    if initial is not None:
+        return encode_as(benchmark, initial)
+    return with_encodings(benchmark, data.rwse_steps, data.ring_sizes, cache_root() / "structure", progress)
 
 
 def ignore_direction_count(data: DataSettings) -> DataSettings:

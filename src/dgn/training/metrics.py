@@ -50,7 +50,8 @@ def balanced_accuracy_old(prediction: Tensor, target: Tensor, batches: Sequence[
     """The balanced accuracy by the first rule of PATTERN: softmax over nodes, mean over batches.
 
     It serves comparisons with tables that used it. The softmax runs over the nodes of a class instead of the classes of
-    a node, which shifts the decision boundary until each class has the same total over the batch.
+    a node, which shifts the decision boundary until each class has the same total over the batch. The recalls of a
+    batch are averaged over the classes with at least one hit.
 
     Shapes:
         ``prediction`` [V, C], ``target`` [V]; ``batches`` are node counts that add up to V (without: one batch).
@@ -62,8 +63,16 @@ def balanced_accuracy_old(prediction: Tensor, target: Tensor, batches: Sequence[
     if sum(sizes) != len(target):
         raise ValueError(f"batches: expected sizes that add up to {len(target)} rows, got {sum(sizes)}; count nodes")
     pairs = zip(torch.split(prediction, sizes), torch.split(target, sizes), strict=True)
-    recalls = [balanced_accuracy(scores.float().softmax(dim=0), labels) for scores, labels in pairs]
-    return sum(recalls) / len(recalls)
+    scores = [_recall_of_hits(score.float().softmax(dim=0), labels.reshape(-1).long()) for score, labels in pairs]
+    return sum(scores) / len(scores)
+
+
+def _recall_of_hits(prediction: Tensor, target: Tensor) -> float:
+    """The mean recall over the classes with at least one hit; 0 without any."""
+    num_classes, labelled = prediction.size(1), target >= 0
+    hit = labelled & (prediction.argmax(dim=1) == target)
+    hits, rows = (torch.bincount(target[mask], minlength=num_classes).double() for mask in (hit, labelled))
+    return float((hits / rows.clamp(min=1)).sum() / (hits > 0).sum().clamp(min=1))
 
 
 @torch.no_grad()

@@ -14,14 +14,15 @@ from dgn.data.loader.static_batch import BatchShape, StaticBatches
 from dgn.kernels.numba.threads import single_threaded_torch
 from dgn.nn import DGN, Ensemble
 from dgn.nn.dropout import draw_from
-from dgn.nn.fused.wgrad_stream import use_wgrad_stream
+from dgn.nn.fused.wgrad_stream import use_wgrad_stream, wait_for
 from dgn.nn.settings import NetworkSettings
 from dgn.training.augment import augment, is_active
 from dgn.training.cuda_graphs import EpochBuffer, GraphedStep
 from dgn.training.evaluate import Split, predict, training_target
 from dgn.training.experiment import Experiment
+from dgn.training.finetune import set_training
 from dgn.training.objectives import Objective
-from dgn.training.optim import FlatAdam, entry_gradient, is_entrywise, make_adam
+from dgn.training.optim import entry_gradient, is_entrywise, make_adam
 from dgn.training.schedule import Schedule
 from dgn.training.state import State
 
@@ -83,8 +84,9 @@ class Replica:
         self.wgrad_stream = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
         self.one_thread = self.device.type == "cpu" and find_spec("numba") is not None and _is_plain(experiment.network)
         network.to(self.device)
+        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
         rate, decay = self.settings.learning_rate, self.settings.weight_decay
-        self.adam = make_adam(network.parameters(), rate, decay, self.device, flat=self.captures)
+        self.adam = make_adam(trained, rate, decay, self.device)
         self.module = PackedBatchModule(network)
         self.model, self.optimizer = fabric.setup(self.module, self.adam)
         self.state = State(network, self.adam, self.settings.ema_decay)
@@ -109,7 +111,7 @@ class Replica:
         group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
         self.generator.manual_seed(_seed(self.seed, epoch, "dropout", self.fabric.global_rank))
         self.terms.zero_()
-        self.network.train()
+        set_training(self.network, self.settings.freeze)
         if self.epoch_buffer is not None and self.graphed_step is not None:
             yield from self._captured_steps(plan)
             self.next_plan = self._plan_epoch(index, epoch + 1)  # the device is still busy with what was queued
@@ -117,7 +119,8 @@ class Replica:
         for batch_index in torch.split(plan.batches, 1):
             batches = plan.dataset.gather(batch_index, self.dataset.smallest_shape(batch_index)).to(self.device)
             self.module.batches = batches
-            yield from GraphedStep(self._step, batches.buffer).steps(1)
+            self._step(batches.buffer[0])
+            yield
 
     def _captured_steps(self, plan: EpochPlan) -> Iterator[None]:
         """The steps of an epoch, in chunks of as many batches as the epoch buffer holds."""
@@ -167,7 +170,7 @@ class Replica:
         numerator, denominator = terms.tolist()
         return numerator / denominator if denominator else 0.0
 
-    def _step(self, row: Tensor, counter: Tensor) -> None:  # noqa: ARG002, every step has a counter
+    def _step(self, row: Tensor, counter: Tensor | None = None) -> None:  # noqa: ARG002, captured steps have one
         with single_threaded_torch() if self.one_thread else nullcontext():
             self._take_step(row)
 
@@ -176,12 +179,12 @@ class Replica:
         self.optimizer.zero_grad(set_to_none=True)
         if self.wgrad_stream is not None:  # a capture can only join a stream that it forked, and not every layer forks
             self.wgrad_stream.wait_stream(torch.cuda.current_stream(self.device))
-        with use_wgrad_stream(self.wgrad_stream):
+        with nullcontext() if self.wgrad_stream is None else use_wgrad_stream(self.wgrad_stream):
             prediction = self.model(row)
         target, real = (self._repeat_for_ensemble(values) for values in training_target(self.module.batches.read(row)))
         self._backward_pass(prediction, target, real)
         if self.wgrad_stream is not None:
-            torch.cuda.current_stream(self.device).wait_stream(self.wgrad_stream)
+            wait_for(self.wgrad_stream)
         self.optimizer.step()
         if self.state.ema is not None:
             self.state.ema.step()
@@ -235,10 +238,8 @@ class Replica:
         self.epoch_buffer = EpochBuffer(self.dataset, shape, example, rows, self.device)
         self.module.batches = example
         before, terms = self.state.tensors(), self.terms.clone()  # of an epoch whose loss was not read yet
-        self.network.train()
+        set_training(self.network, self.settings.freeze)
         self.graphed_step = GraphedStep(self._step, self.epoch_buffer.buffer, [self.generator], capture=True)
-        if isinstance(self.adam, FlatAdam):
-            self.adam.settle()
         self.state.load(before)
         self.terms.copy_(terms)
 

@@ -5,6 +5,7 @@ import math
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,16 @@ from torch import Tensor
 
 import dgn
 from dgn.training.build import count_parameters
-from dgn.training.checkpoint import MODEL, load_checkpoint, save_checkpoint
+from dgn.training.checkpoint import load_checkpoint, save_checkpoint
 from dgn.training.errors import DivergedError
 from dgn.training.evaluate import SOFT_TARGETS, Scores, Split
 from dgn.training.experiment import Experiment, read_experiment
+from dgn.training.model_card import write_card
+from dgn.training.model_io import FOLDER, StoredModel, write_model
 from dgn.training.replica import Replica
 from dgn.training.schedule import Schedule
+from dgn.training.shared_data import SharedData
+from dgn.training.versions import collect_versions
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,9 @@ class RunResult:
 class Run:
     """A replica with its history."""
 
-    def __init__(self, replica: Replica, experiment: Experiment, folder: Path | None) -> None:
+    def __init__(self, replica: Replica, experiment: Experiment, folder: Path | None, shared: SharedData) -> None:
         self.replica, self.experiment, self.settings = replica, experiment, experiment.training
+        self.shared = shared
         self.checkpoint = None if folder is None else folder / f"seed-{replica.seed}" / "checkpoint.safetensors"
         self.history: list[dict[str, float]] = []
         self.best: dict[str, Tensor] = {}
@@ -113,13 +119,27 @@ class Run:
             metrics[name] = split.scores().metrics
         schedule = self.replica.schedule
         if self.checkpoint is not None and self.replica.fabric.is_global_zero:
-            metadata = {"experiment": self.experiment.to_dict(), "seed": self.replica.seed, "metrics": metrics}
-            metadata["delta"] = self.replica.network.delta
-            save_checkpoint(self.checkpoint.with_name(MODEL), self.replica.network.state_dict(), metadata)
+            self._write_model(self.checkpoint.with_name(FOLDER), metrics)
         return RunResult(
             self.replica.seed, count_parameters(self.replica.network), schedule.epoch, self.steps, self.seconds,
             schedule.stopped, metrics, self.history, ", then ".join(self.devices),
         )  # fmt: skip
+
+    def _write_model(self, folder: Path, metrics: dict[str, dict[str, float]]) -> None:
+        """Write the folder of the model, which needs neither this run nor its graphs."""
+        facts = {
+            "seed": self.replica.seed,
+            "metrics": metrics,
+            "graphs": self.shared.sizes,
+            "data": self.shared.note,
+            "parameters": count_parameters(self.replica.network),
+            "epochs": self.replica.schedule.epoch,
+            "date": datetime.now(UTC).date().isoformat(),
+            "versions": collect_versions(),
+        }
+        weights = [self.replica.network.state_dict()]
+        stored = StoredModel(self.experiment, self.shared.signature, weights, facts)
+        write_model(folder, stored, write_card(stored))
 
     def save(self) -> None:
         """Write a checkpoint for :meth:`resume`."""
@@ -149,7 +169,7 @@ class Run:
         if loaded is None:
             return
         tensors, state = loaded
-        changed = self.experiment.format_diff(read_experiment(state["experiment"]))
+        changed = self.experiment.format_diff(self.experiment.extend(read_experiment(state["experiment"])))
         if changed:
             raise ValueError(
                 f"{self.checkpoint}: expected a checkpoint of this experiment, got one that differs in "
@@ -157,7 +177,7 @@ class Run:
             )
         self.replica.state.load({name: tensor for name, tensor in tensors.items() if not name.startswith("best.")})
         self.best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
-        self.replica.schedule = Schedule(**state["schedule"])
+        self.replica.schedule = Schedule(**state["schedule"]).extended(self.settings)
         self.history, self.best_score = state["history"], state["best_score"]
         self.steps, self.seconds = state["steps"], state["seconds"]
         self.devices = state.get("devices", [state["machine"]["device"]])

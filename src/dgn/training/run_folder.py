@@ -1,21 +1,23 @@
 """The run folder: the experiment, and for each seed the result and the metrics of every epoch."""
 
 import csv
+import hashlib
 import io
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgn.data.io.atomic import atomic_file
 from dgn.training.experiment import Experiment, load_experiment, read_experiment
 from dgn.training.versions import collect_versions
 
 if TYPE_CHECKING:
     from dgn.training.run import RunResult
 
+CHECKSUM = "checksum"
 EXPERIMENT, RESULT, METRICS = "experiment.yaml", "result.json", "metrics.csv"
 FORMAT = "dgn result 1"
 
@@ -60,13 +62,8 @@ def seed_folder(out: Path, seed: int) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def check_folder(out: Path) -> None:
@@ -79,14 +76,17 @@ def check_folder(out: Path) -> None:
 def is_begun(out: Path, experiment: Experiment) -> bool:
     """Whether a folder holds a run of the experiment already.
 
-    A folder of another experiment is refused: its runs would resume with other settings. A folder without seeds counts
-    as new.
+    A folder of another experiment is refused: its runs would resume with other settings. ``training.epochs`` may grow
+    (:meth:`Experiment.extend`) until a seed is finished. A folder without seeds counts as new.
     """
     check_folder(out)
     path = out / EXPERIMENT
     if not path.exists() or not any(out.glob("seed-*")):
         return False
-    changed = experiment.format_diff(load_experiment(path))
+    experiment, before = experiment.absolute(), load_experiment(path)
+    if not any(out.glob(f"seed-*/{RESULT}")):
+        before = experiment.extend(before)  # a finished seed had fewer epochs
+    changed = experiment.format_diff(before)
     if changed:
         raise ValueError(
             f"{out}: expected a new folder or one of the same experiment, got one that differs in "
@@ -97,7 +97,7 @@ def is_begun(out: Path, experiment: Experiment) -> bool:
 
 def write_experiment(out: Path, experiment: Experiment) -> None:
     """Write all settings of a run."""
-    write_text(out / EXPERIMENT, experiment.to_yaml())
+    write_text(out / EXPERIMENT, experiment.absolute().to_yaml())
 
 
 def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]]) -> None:
@@ -110,7 +110,22 @@ def write_run(out: Path, run: FinishedRun, history: Sequence[Mapping[str, float]
 def to_json(run: FinishedRun) -> str:
     """The text of a result file."""
     values = {"format": FORMAT} | {name: getattr(run, name) for name in FinishedRun.__dataclass_fields__}
-    return json.dumps(values | {"experiment": run.experiment.to_dict()}, indent=1) + "\n"
+    return seal(values | {"experiment": run.experiment.to_dict()})
+
+
+def seal(values: Mapping[str, Any]) -> str:
+    """JSON text of values with their checksum."""
+    unsealed = {name: value for name, value in values.items() if name != CHECKSUM}
+    return json.dumps({**unsealed, CHECKSUM: json_checksum(unsealed)}, indent=1) + "\n"
+
+
+def json_checksum(values: Mapping[str, Any]) -> str:
+    """The SHA-256 of values as JSON, whatever the order of their keys.
+
+    >>> json_checksum({"a": 1, "b": [0.1]}) == json_checksum({"b": [0.1], "a": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def read_run(path: Path) -> FinishedRun:
@@ -119,6 +134,9 @@ def read_run(path: Path) -> FinishedRun:
         values = json.loads(path.read_text(encoding="utf-8"))
         if values.pop("format", None) != FORMAT:
             raise ValueError(f"expected format {FORMAT!r}")
+        checksum = values.pop(CHECKSUM, None)  # results of earlier versions have none
+        if checksum is not None and checksum != json_checksum({"format": FORMAT, **values}):
+            raise ValueError("another checksum: the file was changed")
         values |= {"experiment": read_experiment(values["experiment"]), "beside": tuple(values.get("beside", ()))}
         return FinishedRun(**values)
     except (ValueError, TypeError, KeyError, AttributeError) as problem:

@@ -43,6 +43,16 @@ class Schedule:
             step = replace(step, stopped=f"all {settings.epochs} epochs done")
         return step
 
+    def extended(self, settings: TrainingSettings) -> "Schedule":
+        """The schedule with more epochs: one that all had been done of continues.
+
+        >>> few, more = (TrainingSettings(epochs=epochs) for epochs in (1, 2))
+        >>> Schedule.start(few).after(1.0, few).extended(more).stopped
+        ''
+        """
+        is_done = self.stopped.startswith("all ") and self.epoch < settings.epochs
+        return replace(self, stopped="") if is_done else self
+
     def _wait(self, monitored: float, settings: TrainingSettings) -> "Schedule":
         # Relative to the size of the best value, so that negated metrics behave alike.
         if monitored < self.best - THRESHOLD * abs(self.best) or math.isinf(self.best):

@@ -1,38 +1,53 @@
 """What all seeds of an experiment share: graphs on the device, splits, the objective."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from dgn.aggregation import degree_scalers
+from dgn.aggregation import ScalerKey, degree_scalers
 from dgn.aggregation.scalers import mean_log_degree
-from dgn.data.benchmark import Benchmark, with_directions, with_fraction
+from dgn.data.benchmark import Benchmark, with_fraction
+from dgn.data.datasets.paths import cache_root
 from dgn.data.loader.device_dataset import DeviceDataset
+from dgn.data.loader.eigenspaces import find_eigenspaces
 from dgn.data.packed import PackedGraphs
-from dgn.nn.conv_parts import ScalerKey
 from dgn.training.augment import changes_field, mirrors_alone
 from dgn.training.devices import dataset_device
 from dgn.training.evaluate import Split, required_inputs
 from dgn.training.experiment import Experiment
+from dgn.training.finetune import check_inputs, read_initial
+from dgn.training.model_io import StoredModel
 from dgn.training.objectives import Objective, make_objective
+from dgn.training.preprocessing import preprocess
 from dgn.training.replica import cut
+from dgn.training.signature import Signature
 from dgn.training.tta import reflect_weights, tta_mirror
 
 SPLITS = ("train", "val", "test")
-OF_DIRECTIONS = ("potential", "repeated", "gap", "field")  # values with a column for each
 
 
 class SharedData(NamedTuple):
-    """What all seeds share: graphs on the device, the splits, the objective that they are trained for."""
+    """What all seeds share: graphs on the device, the splits, the objective that they are trained for.
+
+    ``sizes`` are the numbers of graphs of the splits; ``note`` describes graphs that are not official; ``initial`` is
+    the model whose weights are the first ones (``training.from``).
+    """
 
     store: DeviceDataset
     training: Tensor
     splits: dict[str, Split]
     objective: Objective
-    delta: float
+    signature: Signature
+    sizes: dict[str, int]
+    note: str = ""
+    initial: StoredModel | None = None
+
+    @property
+    def delta(self) -> float:
+        """The mean of log(degree + 1) over the training nodes."""
+        return self.signature.delta
 
     def fork(self) -> dict[str, Split]:
         return {name: split.fork() for name, split in self.splits.items()}
@@ -43,9 +58,14 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     data, network = experiment.data, experiment.network
     check_structure(experiment, benchmark)
     _check_readout(network.readout, benchmark)
+    _check_augmentation(experiment)
     objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
     trained_for = objective.smoothed(experiment.training.label_smoothing)
-    graphs = _with_field(experiment, with_fraction(benchmark, data.train_fraction))
+    benchmark = with_fraction(benchmark, data.train_fraction)
+    signature, initial = Signature.of(experiment, benchmark), read_initial(experiment)
+    if initial is not None:
+        check_inputs(signature, initial)
+    graphs = preprocess(benchmark.graphs, signature, cache_root() / "directions")
     split = graphs.graphs["split"]
     numbers = [(split == number).nonzero()[:, 0] for number in range(3)]
     for name, chosen in zip(SPLITS, numbers, strict=True):
@@ -57,7 +77,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     store = DeviceDataset(graphs, names, dataset_device(graphs, device))
     store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
     shown = (split == 0).to(store.device)[store.graph.batch]
-    delta = mean_log_degree(store.graph.in_degree[shown])
+    delta = mean_log_degree(store.graph.in_degree[shown]) if initial is None else initial.signature.delta
     if experiment.augmentation.input_noise:
         store.deviation = store.nodes["x"][shown].float().std(dim=0, unbiased=False)
     if network.scalers != ("identity",):
@@ -73,7 +93,24 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
         )
-    sides = tta_mirror(store) if network.tta_mirror else (store,)
+    if experiment.augmentation.resample:
+        store.eigenspaces = find_eigenspaces(graphs, store.graph, data.normalization)
+    splits = _make_splits(experiment, store, numbers, objective, benchmark.num_targets, device)
+    sizes = {name: len(chosen) for name, chosen in zip(SPLITS, numbers, strict=True)}
+    signature = signature.with_delta(delta)
+    return SharedData(store, numbers[0], splits, trained_for, signature, sizes, benchmark.note, initial)
+
+
+def _make_splits(
+    experiment: Experiment,
+    store: DeviceDataset,
+    numbers: Sequence[Tensor],
+    objective: Objective,
+    targets: int,
+    device: torch.device,
+) -> dict[str, Split]:
+    """The batches of each split, whose graphs are ``numbers``; with test-time augmentation, of both images."""
+    sides = tta_mirror(store) if experiment.network.tta_mirror else (store,)
     splits = {}
     for name, chosen in zip(SPLITS, numbers, strict=True):
         cuts = cut(chosen, experiment.training.batch_size)
@@ -81,25 +118,26 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
         batches = [side.gather(cuts, shape).to(place) for side in sides]
-        splits[name] = Split(batches, objective, benchmark.num_targets, device)
+        splits[name] = Split(batches, objective, targets, device)
         _check_targets(splits[name], name)
-    return SharedData(store, numbers[0], splits, trained_for, delta)
+    return splits
 
 
 def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -> dict[str, list[str]]:
     """The values that training reads: those of the network, of augmentation, and the targets."""
-    resample = experiment.augmentation.resample
+    augmentation = experiment.augmentation
+    distorts_potential = augmentation.distortion > 0 and augmentation.distortion_of == "potential"
+    reads_potential = experiment.network.reads_potential or distorts_potential
     wanted = {
-        "potential": _needs_coordinates(experiment, benchmark) or experiment.network.reads_potential,
-        "gap": resample,
-        "component": resample,
+        "potential": _needs_coordinates(experiment, benchmark) or reads_potential,
+        "component": augmentation.reflection,
         "y": True,
     }
     if wanted["potential"] and "potential" not in graphs.nodes:
         raise ValueError(
             "potential: expected values of nodes for network.num_eigenvector_features, the directional readout, "
-            "network.tta_mirror, augmentation.mirror or cutout, got graphs with a field alone; give them a potential "
-            "too, as AddCoordinates does"
+            "network.tta_mirror, augmentation.mirror, cutout or distortion_of: potential, got graphs with a field "
+            "alone; give them a potential too, as AddCoordinates does"
         )
     names = required_inputs(experiment.network, graphs)
     more = [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
@@ -135,6 +173,24 @@ def _needs_coordinates(experiment: Experiment, benchmark: Benchmark) -> bool:
     return any(reads.values())
 
 
+def _check_augmentation(experiment: Experiment) -> None:
+    """Refuse changes of the field that no potential follows, where the network reads potentials too."""
+    network, augmentation = experiment.network, experiment.augmentation
+    reader = "network.num_eigenvector_features" if network.num_eigenvector_features else "network.readout: directional"
+    if not network.num_eigenvector_features and network.readout != "directional":
+        return
+    if augmentation.rotation:
+        raise ValueError(
+            f"augmentation.rotation: expected a network that reads the field alone, got {reader}; a field rotated node "
+            "by node is no gradient, so that potentials cannot follow: leave out one of the two"
+        )
+    if augmentation.distortion and augmentation.distortion_of == "field":
+        raise ValueError(
+            f"augmentation.distortion: expected noise on the potential for {reader}, got noise on the field, which "
+            "potentials cannot follow; set augmentation.distortion_of: potential"
+        )
+
+
 def _check_readout(readout: str, benchmark: Benchmark) -> None:
     """A network answers for what the targets belong to, nodes or graphs."""
     of_nodes = benchmark.objective.startswith("node")
@@ -153,27 +209,3 @@ def _check_targets(split: Split, name: str) -> None:
             f"labels of {name}: expected {expected}, got none, so that {split.objective.metric_name} is not defined; "
             "put more graphs into this part"
         )
-
-
-def _with_field(experiment: Experiment, benchmark: Benchmark) -> PackedGraphs:
-    """The graphs with as many directions as the experiment asks for; computed once, then read from the cache.
-
-    No more than these: augmentation draws for each direction, and a result must not depend on other experiments.
-    """
-    graphs, wanted = benchmark.graphs, experiment.num_directions
-    if benchmark.coordinates:
-        return graphs
-    given = graphs.edges["field"].size(1) if "field" in graphs.edges else 0
-    if given < wanted:
-        graphs = with_directions(benchmark, wanted, experiment.data.normalization).graphs
-    return graphs if given <= wanted else first_directions(graphs, wanted)
-
-
-def first_directions(graphs: PackedGraphs, count: int) -> PackedGraphs:
-    """The graphs with so many directions of those that they have; with none, without a field."""
-
-    def first(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        few = {name: values[name][:, :count].contiguous() for name in OF_DIRECTIONS if name in values and count}
-        return {name: value for name, value in values.items() if name not in OF_DIRECTIONS} | few
-
-    return replace(graphs, nodes=first(graphs.nodes), edges=first(graphs.edges))

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from dgn.training.ema import EMA
-from dgn.training.optim import FlatAdam
 
 
 class State:
@@ -21,17 +20,10 @@ class State:
             self._start_ema(decay)
 
     def _start_ema(self, decay: float) -> None:
-        flat = self.adam if isinstance(self.adam, FlatAdam) else None
-        weights = dict(self.network.named_parameters())
-        statistics = {name: buffer for name, buffer in self.network.named_buffers() if buffer.is_floating_point()}
-        live = [*(weights.values() if flat is None else [flat.flat]), *statistics.values()]
-        self.ema = EMA(live, decay)
-        shadow = self.ema.shadow
-        pieces = shadow if flat is None else [*flat.pieces(shadow[0]), *shadow[1:]]
-        named = {**weights, **statistics}
-        self.averages = {
-            f"average.{name}": piece.view_as(like) for (name, like), piece in zip(named.items(), pieces, strict=True)
-        }
+        named: dict[str, Tensor] = dict(self.network.named_parameters())
+        named |= {name: buffer for name, buffer in self.network.named_buffers() if buffer.is_floating_point()}
+        self.ema = EMA([*named.values()], decay)
+        self.averages = {f"average.{name}": shadow for name, shadow in zip(named, self.ema.shadow, strict=True)}
         self.averages["average steps"] = self.ema.steps
 
     def tensors(self) -> dict[str, Tensor]:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark
-from dgn.training.build import build_network
+from dgn.training.build import build_for_inputs
 from dgn.training.devices import make_fabric, matrix_precision
 from dgn.training.distillation import add_soft_targets
 from dgn.training.errors import OutOfMemoryError, is_out_of_memory
 from dgn.training.experiment import Experiment
+from dgn.training.finetune import initialize
 from dgn.training.replica import Replica
 from dgn.training.run import EpochReport, Run, RunResult
 from dgn.training.shared_data import SharedData, prepare
@@ -40,8 +41,8 @@ def train(
     """Results of training an experiment once for each seed, all at the same time, scored on every split.
 
     Each seed has its own weights, random numbers and schedule; its result is that of training it alone. ``out`` gets
-    ``seed-N/checkpoint.safetensors``, from which an interrupted run resumes, and ``seed-N/model.safetensors``. Started
-    by ``torchrun``, all processes share the work of each step.
+    ``seed-N/checkpoint.safetensors``, from which an interrupted run resumes, and ``seed-N/model``, the folder of the
+    trained model. Started by ``torchrun``, all processes share the work of each step.
     """
     if not seeds or len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds: expected different whole numbers, got {list(seeds)}; name each one once")
@@ -51,7 +52,8 @@ def train(
             fabric = make_fabric(device, experiment.training.precision)
             shared = prepare(experiment, benchmark, fabric.device)
             shared = add_soft_targets(shared, experiment, benchmark, out, fabric.device)
-            runs = [Run(_make_replica(seed, experiment, benchmark, shared, fabric), experiment, out) for seed in seeds]
+            replicas = [_make_replica(seed, experiment, shared, fabric) for seed in seeds]
+            runs = [Run(replica, experiment, out, shared) for replica in replicas]
             for run in runs:
                 if resume:
                     run.resume(report)
@@ -73,12 +75,12 @@ def train(
     return results
 
 
-def _make_replica(
-    seed: int, experiment: Experiment, benchmark: Benchmark, shared: SharedData, fabric: "Fabric"
-) -> Replica:
+def _make_replica(seed: int, experiment: Experiment, shared: SharedData, fabric: "Fabric") -> Replica:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = build_network(experiment.network, benchmark, shared.delta)
+        network = build_for_inputs(experiment.network, shared.signature.inputs, shared.delta)
+    if shared.initial is not None:
+        initialize(network, shared.initial, experiment.training.freeze)
     return Replica(seed, network, experiment, shared.objective, shared.store, fabric)
 
 

@@ -1,6 +1,6 @@
 """PyG transforms: directions, coordinates as directions, structural encodings, and field augmentations."""
 
-from dgn.transforms.augmentations import RandomDistortion, RandomReflection, RandomRotation
+from dgn.transforms.augmentations import RandomBasis, RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directions import AddCoordinates, AddDirections
 from dgn.transforms.structure import AddRandomWalkPE, AddRings
 
@@ -9,6 +9,7 @@ __all__ = [
     "AddDirections",
     "AddRandomWalkPE",
     "AddRings",
+    "RandomBasis",
     "RandomDistortion",
     "RandomReflection",
     "RandomRotation",

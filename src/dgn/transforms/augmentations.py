@@ -1,17 +1,22 @@
 """PyG transforms that augment the field of a graph, for training (section 2.10)."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from dgn.fields import distort, reflect, rotate
+from dgn.fields import distort, distort_potential, gradient, rotate
+from dgn.graph.checks import check_option
+from dgn.spectral.degeneracy import random_rotations
 
 
 class _FieldTransform(BaseTransform):
     """A random change of ``data.field``, drawn from PyTorch's global generator or from ``generator``.
+
+    ``data.potential`` changes with it; where it cannot follow, it is removed, so that no network reads the old one.
 
     A loader reseeds the global generator in each worker and epoch. A generator that is passed is copied to every worker
     at the start of each epoch in its initial state: use it with ``num_workers=0``, or with one worker and
@@ -21,11 +26,11 @@ class _FieldTransform(BaseTransform):
     def __init__(self, generator: torch.Generator | None = None) -> None:
         self.generator = generator
 
-    def uniform(self) -> float:
+    def uniform(self, *shape: int) -> Tensor:
         device = None if self.generator is None else self.generator.device
-        return float(torch.rand((), generator=self.generator, device=device))
+        return torch.rand(shape, generator=self.generator, device=device)
 
-    def field_of(self, data: Any) -> torch.Tensor:
+    def field_of(self, data: Any) -> Tensor:
         if getattr(data, "field", None) is None:
             raise ValueError(
                 f"data: expected a field for {type(self).__name__}, got none; apply AddDirections or AddCoordinates "
@@ -35,12 +40,54 @@ class _FieldTransform(BaseTransform):
 
 
 class RandomReflection(_FieldTransform):
-    """Reflect each direction with probability 1/2 (definition 4)."""
+    """Reflect each direction with probability 1/2 (definition 4).
+
+    Eigenvectors have a sign for each connected component, coordinates one for each graph.
+    """
 
     def forward(self, data: Data) -> Data:
         field = self.field_of(data)
-        draws = torch.tensor([self.uniform() < 0.5 for _ in range(field.size(1))], device=field.device)
-        data.field = torch.where(draws, reflect(field), field)
+        owner = _owner(data)
+        draws = self.uniform(int(owner.max()) + 1 if len(owner) else 0, field.size(1)).to(field.device)
+        sign = torch.where(draws < 0.5, -1.0, 1.0).to(field.dtype)[owner]
+        data.field = field * sign[data.edge_index[1]]
+        if getattr(data, "potential", None) is not None:
+            data.potential = data.potential * sign
+        return data
+
+
+def _owner(data: Any) -> Tensor:
+    """The number of the connected component of each node, over a batch; of its graph where there are no components."""
+    batch, component = getattr(data, "batch", None), getattr(data, "component", None)
+    if batch is None:
+        batch = torch.zeros(data.num_nodes, dtype=torch.long, device=data.edge_index.device)
+    return batch if component is None else torch.unique(torch.stack([batch, component]), dim=1, return_inverse=True)[1]
+
+
+class RandomBasis(_FieldTransform):
+    """Draw a random orthonormal basis of each repeated eigenspace, uniformly (section B.4).
+
+    For single graphs, before they are batched, with ``AddDirections(whole_eigenspaces=True)`` before it: an eigenspace
+    is sampled whole, also where it has more vectors than the field has directions. Simple vectors stay as they are.
+    """
+
+    def forward(self, data: Data) -> Data:
+        field = self.field_of(data)
+        if getattr(data, "batch", None) is not None:
+            raise ValueError(
+                "data: expected one graph for RandomBasis, got a batch; use it as the transform of a dataset"
+            )
+        if getattr(data, "eigenspaces", None) is None:
+            raise ValueError(
+                "data: expected eigenspaces for RandomBasis, got none; apply AddDirections(whole_eigenspaces=True) "
+                "before it"
+            )
+        if not len(data.eigenspaces):
+            return data
+        whole = data.eigenspaces.view(data.num_nodes, -1)
+        rotation = random_rotations(data.eigenspace_gaps.view(-1, whole.size(1)), self.generator)[:, :, : field.size(1)]
+        potential = torch.einsum("nk,nkl->nl", whole, rotation[data.component])
+        data.potential, data.field = potential.to(field.dtype), gradient(potential, data.edge_index).to(field.dtype)
         return data
 
 
@@ -64,22 +111,49 @@ class RandomRotation(_FieldTransform):
                 f"directions: expected two different columns of the field, 1 to {field.size(1)}, got "
                 f"{self.directions}; pass a larger k to AddDirections if there are too few"
             )
-        angle = math.radians(self.degrees) * (2 * self.uniform() - 1)
+        angle = math.radians(self.degrees) * (2 * float(self.uniform()) - 1)
         rotated = rotate(field[:, first], field[:, second], angle, data, collinear="keep")
         field = field.clone()
         field[:, first], field[:, second] = rotated
         data.field = field
-        return data
+        return _without_potential(data)
 
 
 class RandomDistortion(_FieldTransform):
-    """Add antisymmetric noise of up to ``strength`` times the mean size of each direction (definition 6)."""
+    """Add noise of up to ``strength`` times the mean size of each direction.
 
-    def __init__(self, strength: float, generator: torch.Generator | None = None) -> None:
+    ``of="field"`` adds antisymmetric noise on the edges (definition 6), ``"potential"`` noise on the nodes, of which
+    the field gets the gradient, as in the paper's figure on augmentation.
+    """
+
+    def __init__(
+        self,
+        strength: float,
+        generator: torch.Generator | None = None,
+        of: Literal["field", "potential"] = "field",
+    ) -> None:
         super().__init__(generator)
-        self.strength = strength
+        check_option("of", of, ("field", "potential"))
+        self.strength, self.of = strength, of
 
     def forward(self, data: Data) -> Data:
-        batch = getattr(data, "batch", None)
-        data.field = distort(self.field_of(data), data, self.strength, generator=self.generator, batch=batch)
+        field, batch = self.field_of(data), getattr(data, "batch", None)
+        if self.of == "field":
+            data.field = distort(field, data, self.strength, generator=self.generator, batch=batch)
+            return _without_potential(data)
+        potential = getattr(data, "potential", None)
+        if potential is None:
+            raise ValueError(
+                "data: expected a potential for RandomDistortion(of='potential'), got none; apply it before a rotation "
+                "or a distortion of the field, and after AddDirections or AddCoordinates"
+            )
+        data.potential = distort_potential(potential, self.strength, generator=self.generator, batch=batch)
+        # A gradient is linear; the gradient of the sum would carry the rounding of the potential.
+        data.field = field + gradient(data.potential - potential, data.edge_index).to(field.dtype)
         return data
+
+
+def _without_potential(data: Data) -> Data:
+    if "potential" in data:
+        del data.potential
+    return data

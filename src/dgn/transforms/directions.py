@@ -4,10 +4,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from dgn.fields import gradient
+from dgn.fields import arcsine, gradient
 from dgn.graph.checks import check_rows
 from dgn.graph.columns import as_columns
-from dgn.spectral import directions
+from dgn.spectral import directions, whole_eigenspaces
 from dgn.spectral.laplacians import Normalization, check_request
 
 
@@ -17,7 +17,14 @@ class AddDirections(BaseTransform):
 
     Both are float32, computed in float64, component by component; so is ``gap`` [N, k], the relative gap between the
     eigenvalue of each direction and the next one (:class:`dgn.Directions`), from which groups of directions are formed.
-    Weights in ``data.edge_weight`` enter the Laplacian.
+    ``component`` [N] is the connected component of each node. Weights in ``data.edge_weight`` enter the Laplacian.
+
+    ``weighted_field`` multiplies the field by them (:func:`dgn.gradient`). ``arcsine`` takes the arcsine of the
+    potentials (:func:`dgn.arcsine`), whose slope is nearly even.
+
+    With ``whole_eigenspaces``, for :class:`RandomBasis`, a graph with repeated eigenvalues also keeps all K vectors of
+    their eigenspaces: ``eigenspaces`` [N * K] and the gaps ``eigenspace_gaps`` [C * K] of its components, float64 and
+    flat, so that graphs of different K batch; both are empty for other graphs.
 
     >>> import torch
     >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -25,20 +32,47 @@ class AddDirections(BaseTransform):
     torch.Size([4, 1])
     """
 
-    def __init__(self, k: int = 2, normalization: Normalization = None) -> None:
+    def __init__(
+        self,
+        k: int = 2,
+        normalization: Normalization = None,
+        whole_eigenspaces: bool = False,
+        arcsine: bool = False,
+        weighted_field: bool = False,
+    ) -> None:
         check_request(k, normalization)
-        self.k, self.normalization = int(k), normalization
+        if arcsine and whole_eigenspaces:
+            raise ValueError(
+                "whole_eigenspaces: expected False with arcsine=True, got True; bases are drawn of eigenvectors, not "
+                "of their arcsines: leave out one of the two"
+            )
+        self.k, self.normalization, self.whole_eigenspaces = int(k), normalization, whole_eigenspaces
+        self.arcsine, self.weighted_field = arcsine, weighted_field
 
     def forward(self, data: Data) -> Data:
-        result = directions(data, k=self.k, normalization=self.normalization)
-        data.potential = result.potential.float()
+        solve = whole_eigenspaces if self.whole_eigenspaces else directions
+        whole = solve(data, k=self.k, normalization=self.normalization)
+        result = whole.first(self.k)
+        if self.whole_eigenspaces:
+            used = slice(None if bool(result.repeated().any()) else 0)
+            data.eigenspaces, data.eigenspace_gaps = whole.potential[used].flatten(), whole.gap[used].flatten()
+        weight = data.get("edge_weight", None) if self.weighted_field else None
+        if self.weighted_field and weight is None:
+            raise ValueError(
+                "data: expected edge_weight for AddDirections(weighted_field=True), got none; give each edge a weight"
+            )
+        potential = arcsine(result.potential, result.component) if self.arcsine else result.potential
+        data.potential = potential.float()
         # Of the float64 potentials: differences of float32 ones would carry rounding noise.
-        data.field = gradient(result.potential, data.edge_index).float()
+        data.field = gradient(potential, data.edge_index, weight).float()
         data.gap = result.gap[result.component].float()
+        data.component = result.component
         return data
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(k={self.k}, normalization={self.normalization!r})"
+        options = (name for name in ("whole_eigenspaces", "arcsine", "weighted_field") if getattr(self, name))
+        parts = [f"k={self.k}", f"normalization={self.normalization!r}", *(f"{name}=True" for name in options)]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 @functional_transform("add_dgn_coordinates")

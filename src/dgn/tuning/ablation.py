@@ -12,6 +12,7 @@ from dgn.aggregation import make_plan
 from dgn.aggregation.names import ISOTROPIC
 from dgn.training.build import inputs_for
 from dgn.training.config import AugmentationSettings
+from dgn.training.config_parser import key_of
 from dgn.training.experiment import Experiment
 from dgn.tuning.width import fit_width, size, widened
 
@@ -128,7 +129,7 @@ def _changed_lines(settings: Any) -> Iterator[str]:
     for field in fields(settings):
         value = getattr(settings, field.name)
         if field.default is MISSING or value != field.default:
-            yield f"  {field.name}: {_text(value)}"
+            yield f"  {key_of(field)}: {_text(value)}"
 
 
 def _text(value: Any) -> str:

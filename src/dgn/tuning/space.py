@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from dgn.graph.checks import check_option
-from dgn.training.experiment import SUFFIXES, UniqueKeys
+from dgn.training.experiment import SUFFIXES, UniqueKeys, load_yaml
 
 Value = str | int | float
 YES, NO = "yes", "no"
@@ -110,8 +110,8 @@ def load_space(name_or_path: str | Path) -> Space:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a YAML file with a space, got none; check the path")
     try:
-        return read_space(yaml.load(path.read_text(encoding="utf-8"), _Loader))
-    except (ValueError, yaml.YAMLError) as problem:
+        return read_space(load_yaml(path.read_text(encoding="utf-8"), _Loader))
+    except ValueError as problem:
         raise ValueError(f"{name_or_path}: {problem}") from problem
 
 

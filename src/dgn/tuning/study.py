@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from dgn.graph.checks import check_option, check_package
-from dgn.training.experiment import Experiment, read_experiment
+from dgn.training.experiment import Experiment, load_yaml, read_experiment
 from dgn.training.metrics import METRICS
 from dgn.training.run_folder import check_folder, write_text
 from dgn.training.scores import main_metric
@@ -190,8 +190,13 @@ def _describe(folder: Path, experiment: Experiment, description: dict[str, Any])
         yaml.safe_dump({"experiment": experiment.to_dict(), **description}, sort_keys=False),
     )
     if path.exists():
-        before = yaml.safe_load(path.read_text(encoding="utf-8"))
-        settings = experiment.format_diff(read_experiment(before["experiment"]))
+        try:
+            before = load_yaml(path.read_text(encoding="utf-8"))
+            settings = experiment.format_diff(read_experiment(before["experiment"]))
+        except (ValueError, TypeError, KeyError) as problem:
+            raise ValueError(
+                f"{path}: expected the description of a search, got {problem}; restore it, or choose another --out"
+            ) from problem
         changed = [settings] * bool(settings) + [
             key for key in description if before.get(key) != yaml.safe_load(text)[key]
         ]

@@ -8,7 +8,6 @@ import torch
 
 from dgn.data.benchmark import load_benchmark
 from dgn.data.datasets import cifar10
-from dgn.data.datasets.paths import read_source
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]
@@ -88,7 +87,7 @@ def test_a_truncated_file_is_refused_by_name(tmp_path: Path) -> None:
     write_sums(file, [10, 11])
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"cifar10_sp\.npz: expected a complete file"):
-        read_source(file, cifar10.load_superpixels)
+        cifar10.load_superpixels(file)
 
 
 def test_real_images_have_the_published_size_and_values_in_range(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_the_field_of_the_graphs_is_what_is_trained_on(saved, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"network": {"aggregators": ["dx2"]}}, r"field: expected at least 2 columns for aggregators dx2, got 1"),
+        ({"network": {"aggregators": ["dx2"]}}, r"field: expected 2 directions of each edge, as in own, got 1"),
         (
             {"network": {"readout": "directional"}},
             r"potential: expected .* got graphs with a field alone",
@@ -159,6 +159,20 @@ def test_a_readout_that_does_not_fit_the_targets_is_refused(objective, y, readou
         train(experiment, benchmark_from_graphs(graphs(y=y), objective), seeds=[1], device="cpu")
 
 
+@pytest.mark.parametrize("suffix", ["safetensors", "npz", "parquet"])
+def test_files_of_every_format_keep_the_objective(suffix, tmp_path):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is optional")
+    mine = benchmark_from_graphs(graphs(), "regression", seed=3)
+    mine.graphs.save(tmp_path / f"mine.{suffix}")
+    again = load_packed_benchmark(tmp_path / f"mine.{suffix}")
+    assert (again.objective, again.metric, again.num_targets) == ("regression", "mae", mine.num_targets)
+    assert again.node_categories == mine.node_categories
+    assert torch.equal(again.graphs.graphs["split"], mine.graphs.graphs["split"])
+    assert torch.equal(again.graphs.nodes["x"], mine.graphs.nodes["x"])
+    assert again.graphs.graph.edge_index.tolist() == mine.graphs.graph.edge_index.tolist()
+
+
 def test_files_without_an_objective_or_of_another_format_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"data\.path: expected the file of your graphs, got none"):
         load_packed_benchmark(None)
@@ -166,9 +180,10 @@ def test_files_without_an_objective_or_of_another_format_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"bare.safetensors: expected a file with an objective, got one without"):
         load_packed_benchmark(tmp_path / "bare.safetensors")
     (tmp_path / "mine.pt").touch()
-    for name, kind in (("mine.pt", ".pt"), (".", "a folder")):
+    for name, description in (("mine.pt", ".pt"), (".", "a folder")):
         with pytest.raises(
-            ValueError, match=rf"expected a file of packed graphs, .*, got {kind}; dgn.data.benchmark_from_graphs"
+            ValueError,
+            match=rf"expected a file of packed graphs, .*, got {description}; dgn.data.benchmark_from_graphs",
         ):
             load_packed_benchmark(tmp_path / name)
 

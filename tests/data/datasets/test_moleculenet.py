@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data" / "moleculenet"
 def write_table(folder: Path, name: str = "tox21") -> Path:
     """Ten molecules: eight with one scaffold, and two others."""
     pytest.importorskip("rdkit")
-    tasks = [f"task {number}" for number in range(TASKS[name].num_targets)]
+    tasks = [f"task {index}" for index in range(TASKS[name].num_targets)]
     smiles = [*(f"{'C' * n}c1ccccc1" for n in range(1, 9)), "C1CC1C", "CCO"]
     rows = [[*(str((row + task) % 2) if row != task else "" for task in range(len(tasks)))] for row in range(10)]
     lines = [",".join([*tasks, "mol_id", "smiles"])]

@@ -1,5 +1,7 @@
 """Files of packed graphs: read back exactly, or refused."""
 
+import io
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,3 +135,53 @@ def test_missing_arrays_are_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", node_ptr=np.zeros(1))
     with pytest.raises(ValueError, match="none named edge_ptr, edge_index"):
         PackedGraphs.load(tmp_path / "a.npz")
+
+
+def test_an_npz_that_would_fill_the_memory_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", **arrays(), x=np.zeros(2_000_000))
+    monkeypatch.setenv("DGN_MAX_NPZ_GB", "0.01")
+    monkeypatch.setattr("numpy.lib.format.read_array", None)
+    with pytest.raises(
+        ValueError, match=r"bomb\.npz: expected at most 0\.01 GB unpacked, got 0\.0 GB; set DGN_MAX_NPZ_GB"
+    ):
+        PackedGraphs.load(tmp_path / "bomb.npz")
+    monkeypatch.setenv("DGN_MAX_NPZ_GB", "much")
+    with pytest.raises(ValueError, match="DGN_MAX_NPZ_GB: expected a number of gigabytes above 0, got 'much'"):
+        PackedGraphs.load(tmp_path / "bomb.npz")
+
+
+def test_an_array_that_claims_to_be_larger_than_its_file_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **arrays(), x=np.zeros(5))
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.zeros(5))
+    claim = content.getvalue().replace(b"(5,), }" + b" " * 12, b"(1099511627776,), }")
+    with zipfile.ZipFile(tmp_path / "a.npz") as old, zipfile.ZipFile(tmp_path / "b.npz", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, claim if name == "x.npy" else old.read(name))
+    with pytest.raises(ValueError, match=r"b\.npz: expected a complete file, got .*x\.npy: an array of 87960"):
+        PackedGraphs.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"node_ptr": np.array([])}, {"edge_index": np.zeros((2, 6))}, {"node_ptr": np.array([0, 9, 5])}, {"y": object()}],
+)
+def test_an_npz_of_other_content_is_refused_by_name(tmp_path: Path, changes: dict[str, np.ndarray]) -> None:
+    np.savez(tmp_path / "a.npz", **arrays() | changes)
+    with pytest.raises(ValueError, match=r"a\.npz: "):
+        PackedGraphs.load(tmp_path / "a.npz")
+
+
+def test_a_flipped_bit_in_an_npz_gives_an_error_or_the_same_graphs(small: PackedGraphs, tmp_path: Path) -> None:
+    small.save(tmp_path / "a.npz")
+    content, generator = (tmp_path / "a.npz").read_bytes(), np.random.default_rng(0)
+    for position in generator.integers(len(content), size=300):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << int(generator.integers(8))
+        (tmp_path / "a.npz").write_bytes(damaged)
+        try:
+            assert PackedGraphs.load(tmp_path / "a.npz").checksum() == small.checksum(), position
+        except ValueError as error:
+            assert "a.npz: expected" in str(error)  # noqa: PT017, either outcome is fine

@@ -13,6 +13,9 @@ from dgn.data.io.parquet import graphs_of, table_of
 from dgn.data.io.sources import directions_of_file, load_graphs
 from tests.data.conftest import random_graphs
 
+UNVERIFIED = "ignore:.*nothing vouches for it:UserWarning"
+pytestmark = pytest.mark.filterwarnings(UNVERIFIED)  # most tables here are written by pyarrow alone
+
 
 def shared_table(graphs: PackedGraphs) -> pyarrow.Table:
     """The layout of shared graph datasets: ``edge_index`` as a pair of lists per row."""
@@ -168,3 +171,63 @@ def test_missing_and_malformed_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"no table")
     with pytest.raises(ValueError, match="expected a parquet table"):
         load_graphs(tmp_path / "a.parquet")
+
+
+@pytest.fixture
+def written(small: PackedGraphs, tmp_path: Path) -> Path:
+    """A table as ``dgn directions`` writes it."""
+    small.save(tmp_path / "in.safetensors")
+    directions_of_file(tmp_path / "in.safetensors", tmp_path / "out.parquet", k=1)
+    return tmp_path / "out.parquet"
+
+
+def test_a_flipped_bit_gives_an_error_or_the_same_graphs(written: Path) -> None:
+    content, expected, refused = written.read_bytes(), load_graphs(written).checksum(), 0
+    generator = np.random.default_rng(0)
+    for position in generator.integers(len(content), size=150):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << int(generator.integers(8))
+        written.write_bytes(damaged)
+        try:
+            assert load_graphs(written).checksum() == expected, position
+        except ValueError as error:
+            assert "out.parquet: expected" in str(error)  # noqa: PT017, either outcome is fine
+            refused += 1
+    assert refused > 100
+
+
+def test_a_table_with_other_values_than_it_states_is_refused(written: Path) -> None:
+    table, stated = parquet.read_table(written), parquet.ParquetFile(written).metadata.metadata
+    changed = table.set_column(table.column_names.index("y"), "y", [[1.5, 2.5, 3.25]])
+    parquet.write_table(changed.replace_schema_metadata({b"dgn.digest": stated[b"dgn.digest"]}), written)
+    with pytest.raises(ValueError, match=r"out\.parquet: expected content of digest .* corrupt, write it again"):
+        load_graphs(written)
+    with pytest.raises(ValueError, match=r"out\.parquet: expected content of digest"):
+        directions_of_file(written, written.with_name("more.parquet"), k=2)
+    assert not written.with_name("more.parquet").exists()
+
+
+def test_pages_have_checksums(written: Path) -> None:
+    content, page = written.read_bytes(), parquet.ParquetFile(written).metadata.row_group(0).column(0)
+    damaged = bytearray(content)
+    start = page.dictionary_page_offset or page.data_page_offset
+    damaged[start + page.total_compressed_size - 1] ^= 1
+    written.write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"out\.parquet: expected a parquet table, got .*CRC"):
+        load_graphs(written)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_table_of_another_program_is_read_with_a_warning(small: PackedGraphs, written: Path) -> None:
+    foreign = written.with_name("foreign.parquet")
+    parquet.write_table(table_of(small), foreign)
+    with pytest.warns(UserWarning, match=r"foreign\.parquet: .* nothing vouches for it"):
+        assert load_graphs(foreign).checksum() == small.checksum()
+    with pytest.warns(UserWarning, match=r"foreign\.parquet: .* nothing vouches for it"):
+        directions_of_file(foreign, written)
+
+
+def test_an_absurd_node_in_a_table_is_refused() -> None:
+    table = pyarrow.table({"source": [[0, 2**62]], "target": [[1, 0]]})
+    with pytest.raises(ValueError, match=f"edge_index: expected nodes numbered from 0, got node {2**62}"):
+        graphs_of(table)

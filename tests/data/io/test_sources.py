@@ -28,7 +28,7 @@ def test_a_processed_dataset_is_read(small: PackedGraphs, data: list[Data], tmp_
 
 def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
     torch.save([Path("a")], tmp_path / "code.pt")
-    with pytest.raises(ValueError, match="expected a processed dataset or a list of Data"):
+    with pytest.raises(ValueError, match="expected tensors and PyG Data, got a pickle that could execute code"):
         load_graphs(tmp_path / "code.pt")
 
 
@@ -71,3 +71,53 @@ def test_a_table_without_pyarrow_is_refused_before_solving(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"parquet: expected the package pyarrow, .*; install the extra 'tables'"):
         directions_of_file(tmp_path / "in.pt", tmp_path / "out.parquet")
+
+
+class Trap:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return (Path.touch, (self.path,))
+
+
+def test_a_file_that_changes_while_it_is_read_runs_no_code(
+    small: PackedGraphs, data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, load = tmp_path / "data.pt", torch.load
+    InMemoryDataset.save(data, str(file))
+
+    def load_then_swap(*args: object, **options: object) -> object:
+        content = load(*args, **options)
+        torch.save((Trap(tmp_path / "executed"), None), file)
+        return content
+
+    monkeypatch.setattr(torch, "load", load_then_swap)
+    assert load_graphs(file).checksum() == small.checksum()
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_processed_dataset_with_other_slices_is_refused(data: list[Data], tmp_path: Path) -> None:
+    InMemoryDataset.save(data, str(tmp_path / "data.pt"))
+    content, slices, kind = torch.load(tmp_path / "data.pt", weights_only=True)
+    torch.save((content, {**slices, "x": None}, kind), tmp_path / "data.pt")
+    with pytest.raises(ValueError, match=r"data\.pt: expected a complete processed dataset, got"):
+        load_graphs(tmp_path / "data.pt")
+
+
+def test_a_flipped_bit_in_a_pyg_file_gives_an_error_or_the_same_graphs(
+    small: PackedGraphs, data: list[Data], tmp_path: Path
+) -> None:
+    file, generator = tmp_path / "list.pt", torch.Generator().manual_seed(0)
+    torch.save(data, file)
+    content = file.read_bytes()
+    for position in torch.randint(len(content), (200,), generator=generator).tolist():
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << int(torch.randint(8, (), generator=generator))
+        file.write_bytes(damaged)
+        try:
+            assert load_graphs(file).checksum() == small.checksum(), position
+        except ValueError as error:
+            assert "list.pt: expected" in str(error)  # noqa: PT017, either outcome is fine

@@ -109,3 +109,30 @@ def test_sources_of_a_cache_exist() -> None:
     package = Path(dgn.__file__).parent
     for cache_format in (directions.CACHE_FORMAT, encodings.CACHE_FORMAT):
         assert all(any((package / name).rglob("*.py")) for name in cache_format.sources), cache_format
+
+
+def test_a_cache_that_cannot_be_written_warns_and_computes(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    expected, _ = find_directions(GRAPHS, Request(), Options())
+    with pytest.warns(UserWarning, match=r"file: expected a cache that can be written, got .*used, but not kept"):
+        solved, summary = find_directions(GRAPHS, Request(), Options(cache=tmp_path / "file"))
+    assert torch.equal(solved.potential, expected.potential)
+    assert summary.cached == 0
+
+
+def test_a_folder_in_the_place_of_a_cached_file_is_reported(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, CACHE_FORMAT)
+    cache.path("key").mkdir()
+    assert cache.read("key") is None
+    with pytest.warns(UserWarning, match="expected a cache that can be written"):
+        cache.write("key", {"a": torch.zeros(1)})
+
+
+def test_a_full_disk_does_not_end_the_computation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dgn.data.io.files.save_file", full)
+    with pytest.warns(UserWarning, match="got No space left on device"):
+        find_directions(GRAPHS, Request(), Options(cache=tmp_path))
+    assert not list(tmp_path.iterdir())

@@ -28,15 +28,15 @@ def vectors(count: int):
     return np.zeros(8 * count)
 
 
-def matrices(n: int, kind: str):
+def matrices(n: int, spectrum: str):
     """Eight tridiagonal matrices: diagonals [n, 8] and what couples neighbours [n - 1, 8]."""
     random = np.random.default_rng(n)
     diagonal, coupling = random.uniform(0, 40, (n, 8)), random.standard_normal((n - 1, 8))
-    if kind == "decoupled":
+    if spectrum == "decoupled":
         coupling[:] = 0
-    if kind == "nearly one value":
+    if spectrum == "nearly one value":
         diagonal[:], coupling[:] = 3, 1e-17
-    if kind == "blocks":
+    if spectrum == "blocks":
         coupling[::3] = 0
     return diagonal, coupling
 
@@ -50,10 +50,10 @@ def lanes_of(diagonal, coupling):
     return d, e, square, norm
 
 
-@pytest.mark.parametrize("kind", ["any", "decoupled", "nearly one value", "blocks"])
+@pytest.mark.parametrize("spectrum", ["any", "decoupled", "nearly one value", "blocks"])
 @pytest.mark.parametrize("n", [2, 3, 4, 23, 300])
-def test_eigenvalues_are_exact_to_rounding(n: int, kind: str) -> None:
-    diagonal, coupling = matrices(n, kind)
+def test_eigenvalues_are_exact_to_rounding(n: int, spectrum: str) -> None:
+    diagonal, coupling = matrices(n, spectrum)
     d, _, square, norm = lanes_of(diagonal, coupling)
     first, count = 1, min(5, n - 1)
     values = vectors(6)

@@ -5,9 +5,9 @@ import itertools
 import pytest
 import torch
 
-from dgn.nn.conv_parts import ConvParts
+from dgn.nn.conv import ConvParts
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused.epilogue import epilogue, fused_epilogue
+from dgn.nn.layer import epilogue
 from dgn.nn.norm import BatchNorm
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
@@ -51,6 +51,12 @@ def run(function, dtype, rows, towers, scalers, parts, width=6):
     (out * weight).sum().backward()
     grads = {name: value.grad for name, value in {**given, **dict(norm.named_parameters(prefix="norm"))}.items()}
     return {"out": out, **grads, **dict(norm.named_buffers())}
+
+
+def fused_epilogue(*args):
+    from dgn.nn.fused.gpu_epilogue import fused_epilogue as kernels  # needs Triton
+
+    return kernels(*args)
 
 
 def by_definition(products, norm, dropout, size, real, residual, relu):

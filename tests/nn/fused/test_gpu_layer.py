@@ -9,9 +9,8 @@ from dgn.graph import as_graph
 from dgn.nn import DGNConv
 from dgn.nn.dropout import Dropout
 from dgn.nn.edge_features import EdgeTable
-from dgn.nn.fused.epilogue import epilogue
-from dgn.nn.fused.gpu_layer import NARROW, block_diag
-from dgn.nn.layer import DGNLayer
+from dgn.nn.fused.gpu_conv import NARROW, block_diag
+from dgn.nn.layer import DGNLayer, epilogue
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
@@ -103,7 +102,7 @@ def test_towers_joined_to_one_matrix_and_their_gradients():
     towers, scalers, aggregators, width, out = 3, 2, 4, 2, 5
     matrices = torch.randn(towers, scalers * out, aggregators * width, dtype=torch.float64, requires_grad=True)
     x = torch.randn(7, aggregators, towers, width, dtype=torch.float64)
-    joined = block_diag(matrices, scalers, aggregators)
+    joined = block_diag(matrices, scalers, aggregators)[0]
     apart = torch.einsum("ntk,trk->ntr", x.transpose(1, 2).reshape(7, towers, -1), matrices)
     found = (x.flatten(1) @ joined.T).view(7, scalers, towers, out).transpose(1, 2)
     torch.testing.assert_close(found, apart.view(7, towers, scalers, out))

@@ -20,7 +20,7 @@ TABLE = [  # what differs from the usual layer in training on a GPU: route
     ({"edge_types": MOST_EDGE_TYPES + 1}, Route.EPILOGUE),
     ({"backend": "reference"}, Route.EPILOGUE),
     ({"linear_messages": False}, Route.EPILOGUE),
-    ({"has_groups": True}, Route.EPILOGUE),
+    ({"one_pass": False}, Route.EPILOGUE),
     ({"constant_field": False}, Route.EPILOGUE),
     ({"kernels_apply": False}, Route.PLAIN),
     ({"kernels_apply": False, "width": WIDEST + 1}, Route.PLAIN),

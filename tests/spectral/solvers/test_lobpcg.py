@@ -246,3 +246,18 @@ def test_a_repeated_eigenspace_does_not_depend_on_the_numbering(build: Build) ->
     before, after = dgn.directions(graph, k=2), dgn.directions(name[graph.edge_index], 4900, k=2)
     assert before.repeated()[0].tolist() == after.repeated()[0].tolist() == [True, True]
     assert_same_eigenspace(after.potential[name], before.potential, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("normalization", [None, "rw"])
+def test_the_error_of_iteration_becomes_no_direction(normalization) -> None:
+    """A tail on the mirror axis of a grid: direction 1 is antisymmetric, so that it vanishes on the tail."""
+    width, height, tail = 161, 101, 12
+    grid, num_nodes = dgn.testing.grid(width, height)
+    chain = torch.cat([torch.tensor([width // 2 * height]), num_nodes + torch.arange(tail)])
+    edges = torch.cat([grid, torch.stack([chain[:-1], chain[1:]]), torch.stack([chain[1:], chain[:-1]])], dim=1)
+    d = dgn.directions(edges, num_nodes + tail, k=1, normalization=normalization)
+    rows = dgn.smoothing(dgn.gradient(d.potential, edges), edges, num_nodes + tail).edge_weight
+    total = dgn.divergence(rows, edges, num_nodes + tail)[:, 0]
+    assert (total[num_nodes:] == 0).all()
+    off_axis = torch.arange(num_nodes) // height != width // 2
+    torch.testing.assert_close(total[:num_nodes][off_axis], torch.ones(int(off_axis.sum())).double())

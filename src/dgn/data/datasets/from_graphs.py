@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark
-from dgn.data.datasets.paths import read_source
+from dgn.data.io.sources import PACKED, TABLE, load_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import SHARES
 from dgn.graph.checks import check_option
@@ -30,8 +30,8 @@ def benchmark_from_graphs(
     ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN and negative classes
     are missing targets. Integers in ``x`` and ``edge_attr`` are categories, floats are continuous features. Without
     ``split`` (0 training, 1 validation, 2 test, per graph), a random split of 80, 10 and 10 percent is drawn with
-    ``seed``. ``benchmark.graphs.save("mine.safetensors")`` stores the objective and the metric too. If the graphs
-    have a ``field``, the network uses it; otherwise eigenvectors are computed where needed.
+    ``seed``. ``benchmark.graphs.save("mine.safetensors")``, ``.npz`` or ``.parquet`` stores objective and metric
+    too. If the graphs have a ``field``, the network uses it; otherwise eigenvectors are computed where needed.
 
     >>> from torch_geometric.data import Data
     >>> edge_index = torch.tensor([[0, 1], [1, 0]])
@@ -65,13 +65,13 @@ def load_packed_benchmark(path: str | Path | None) -> Benchmark:
     """The benchmark of :func:`benchmark_from_graphs` from the file that ``graphs.save`` wrote."""
     if path is None:
         raise ValueError("data.path: expected the file of your graphs, got none; give --data mine.safetensors")
-    if Path(path).exists() and (Path(path).is_dir() or Path(path).suffix not in (".safetensors", ".npz")):
+    if Path(path).exists() and (Path(path).is_dir() or Path(path).suffix not in (*PACKED, TABLE)):
         kind = "a folder" if Path(path).is_dir() else f"{Path(path).suffix or 'no suffix'}"
         raise ValueError(
-            f"{path}: expected a file of packed graphs, .safetensors or .npz, got {kind}; "
+            f"{path}: expected a file of packed graphs, .safetensors, .npz or .parquet, got {kind}; "
             "dgn.data.benchmark_from_graphs(graphs, objective).graphs.save writes one"
         )
-    graphs = read_source(Path(path))
+    graphs = load_graphs(Path(path))
     if "objective" not in graphs.info:
         raise ValueError(
             f"{path}: expected a file with an objective, got one without; save the graphs of "

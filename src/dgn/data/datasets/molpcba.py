@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dgn.data.datasets.paths import cached_graphs, check_complete, describe_files
+from dgn.data.datasets.paths import cached_graphs, describe_files
 from dgn.data.datasets.smiles import pack_smiles
+from dgn.data.io.npz import load_npz
 from dgn.data.packed import PackedGraphs, row_pointer
 from dgn.data.precompute.progress import progress_bar
 from dgn.data.prefetch import prefetch
@@ -118,12 +119,11 @@ def read_lines(file: Path) -> list[str]:
 
 def read_labels(file: Path) -> dict[str, Array]:
     """The arrays of labels, split and graph sizes, with one row per molecule."""
-    check_complete(file)
-    with np.load(file) as arrays:
-        missing = [name for name in ARRAYS if name not in arrays]
-        if missing:
-            raise ValueError(f"{file}: expected arrays {', '.join(ARRAYS)}, got none named {', '.join(missing)}")
-        labels = {name: arrays[name] for name in ARRAYS}
+    arrays = load_npz(file)
+    missing = [name for name in ARRAYS if name not in arrays]
+    if missing:
+        raise ValueError(f"{file}: expected arrays {', '.join(ARRAYS)}, got none named {', '.join(missing)}")
+    labels = {name: arrays[name] for name in ARRAYS}
     rows = len(labels["split"])
     for name, columns in ARRAYS.items():
         expected = (rows, columns) if columns else (rows,)

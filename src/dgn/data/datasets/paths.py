@@ -1,14 +1,14 @@
 """Files of benchmarks, and a cache of converted graphs."""
 
+import hashlib
 import os
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dgn.data.packed import PackedGraphs
+from dgn.data.precompute.cache import warn_unwritable
 
 
 def cache_root() -> Path:
@@ -30,44 +30,32 @@ def find_source(path: Path, names: Sequence[str]) -> Path | None:
     return next((file for file in candidates if file.exists()), path if path.name in names else None)
 
 
-def read_source(path: Path, read: Callable[[Path], PackedGraphs] = PackedGraphs.load) -> PackedGraphs:
-    """The graphs in a file; a truncated or corrupt ``.npz`` is refused by name."""
-    if path.suffix == ".npz" and path.exists():
-        check_complete(path)
-    return read(path)
-
-
-def check_complete(path: Path) -> None:
-    """Refuse a truncated or corrupt ``.npz`` by name."""
-    try:
-        with zipfile.ZipFile(path) as arrays:
-            corrupt = arrays.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        corrupt = str(error)
-    if corrupt is not None:
-        raise ValueError(f"{path}: expected a complete file, got a corrupt one ({corrupt}); copy it again")
-
-
 def cached_graphs(file: Path, source: str, make: Callable[[], PackedGraphs]) -> PackedGraphs:
     """The graphs in ``file`` if it was written for the same ``source``, else those of ``make``, written there.
 
-    A corrupt file is replaced, with a warning.
+    A corrupt file is replaced, with a warning; one that cannot be written is reported, and the graphs are used.
     """
-    if file.exists():
-        try:
+    try:
+        if file.exists():
             cached = PackedGraphs.load(file)
-        except ValueError as error:
-            warnings.warn(f"converted again: {error}", stacklevel=2)
-        else:
             if cached.info.get("source") == source:
                 return cached
+    except (ValueError, OSError) as error:
+        warnings.warn(f"converted again: {error}", stacklevel=2)
     graphs = make()
     graphs = replace(graphs, info={**graphs.info, "source": source})
-    graphs.save(file)
+    try:
+        graphs.save(file)
+    except (ValueError, OSError) as error:
+        warn_unwritable(file, error)
     return graphs
 
 
 def describe_files(files: Sequence[Path]) -> str:
-    """Names, sizes and modification times of files, which identify their contents."""
-    stats = ((file.name, file.stat()) for file in files)
-    return "; ".join(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats)
+    """Names of files and digests of their contents."""
+    return "; ".join(f"{file.name} {_digest(file)}" for file in files)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,12 +10,15 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.progress import progress_bar
-from dgn.graph.checks import check_package
+from dgn.graph.checks import check_option, check_package
 
 CHIRALITIES = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
 HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other")
 BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
+OGB, CENTRES = "ogb 1", "ogb, centres R and S 1"  # featurizations: a model refuses others
+CHIRALITY, CIP = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
+WIDTH = 9  # atom features
 LIMITS = {"degree": 10, "hydrogens": 8, "radicals": 4, "charge": 5}  # larger values share one category
 
 
@@ -46,23 +49,27 @@ def read_smiles(smiles: str) -> Molecule:
     return Molecule(packed.nodes["x"], packed.edge_index, packed.edges["edge_attr"])
 
 
-def pack_smiles(smiles: Iterable[str], progress: bool = False) -> PackedGraphs:
-    """Packed graphs of molecules with ``nodes["x"]`` and ``edges["edge_attr"]``.
+def pack_smiles(smiles: Iterable[str], progress: bool = False, featurization: str = OGB) -> PackedGraphs:
+    """Packed graphs of molecules with ``nodes["x"]`` and ``edges["edge_attr"]``; ``featurization`` as below.
 
     >>> pack_smiles(["C=O", "O"])
     PackedGraphs(graphs=2, nodes=3, edges=2; nodes=[x], edges=[edge_attr])
     """
     strings = list(smiles)
     with progress_bar("reading SMILES", len(strings), "molecules", progress) as advance:
-        return pack_parsed(_parse_all(strings, advance))
+        return pack_parsed(_parse_all(strings, advance), featurization)
 
 
-def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
+def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGraphs:
     """Packed graphs of RDKit molecules, as :func:`parse_smiles` returns them; an iterator is consumed one by one.
+
+    With the featurization ``CENTRES``, stereo centres are R and S. OGB's chirality tags, clockwise or not, depend on
+    the order of neighbours in the SMILES, so that another SMILES of the molecule would give another prediction.
 
     >>> pack_parsed([parse_smiles("C=O")])
     PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
     """
+    check_option("featurization", featurization, (OGB, CENTRES))
     atoms, bonds = bytearray(), bytearray()
     pairs: list[int] = []
     node_count, edge_count = [0], [0]
@@ -74,6 +81,8 @@ def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
                 atom.GetTotalNumHs(), atom.GetNumRadicalElectrons(), atom.GetHybridization(), atom.GetIsAromatic(),
                 atom.IsInRing(),
             )  # fmt: skip
+            if featurization == CENTRES and atoms[CHIRALITY - WIDTH]:
+                atoms[CHIRALITY - WIDTH] = CIP.get(atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "", 3)
         for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
             i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
             pairs += (i, j, j, i)
@@ -84,7 +93,7 @@ def pack_parsed(molecules: Iterable[Any]) -> PackedGraphs:
         torch.tensor(node_count).cumsum(0),
         torch.tensor(edge_count).cumsum(0),
         torch.from_numpy(np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()),
-        nodes={"x": torch.from_numpy(np.array(atoms, dtype=np.uint8).reshape(-1, 9))},
+        nodes={"x": torch.from_numpy(np.array(atoms, dtype=np.uint8).reshape(-1, WIDTH))},
         edges={"edge_attr": torch.from_numpy(np.array(bonds, dtype=np.uint8).reshape(-1, 3))},
     )
 

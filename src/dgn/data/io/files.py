@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,8 +12,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from dgn.data.io.atomic import atomic_file
+from dgn.data.io.npz import load_npz
+
 METADATA = "dgn"  # the key of our metadata in a safetensors file
 NUMPY = ("node_ptr", "edge_ptr", "edge_index")  # required in an .npz
+INFO = "info"  # the name of the information in an .npz, a text
 NUMPY_NAMES = {"node_pointer": "node_ptr", "edge_pointer": "edge_ptr"}
 
 
@@ -33,29 +36,21 @@ def digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = N
     return sha.hexdigest()
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], durable: bool = True) -> None:
     """Write tensors and metadata with a checksum, atomically."""
     unshared = _without_overlap({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
     checked = {**metadata, "checksum": digest(unshared, metadata)}
     # Under one key, since safetensors writes several in random order.
-    save_whole(path, unshared, {METADATA: json.dumps(checked, sort_keys=True)})
+    save_whole(path, unshared, {METADATA: json.dumps(checked, sort_keys=True)}, durable)
 
 
-def save_whole(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+def save_whole(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str], durable: bool = True) -> None:
     """Write a safetensors file atomically; an OSError if it cannot be written, as on a full disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Not the process id: two machines may share the folder.
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        unfinished.touch(exist_ok=False)
-        mode = unfinished.stat().st_mode  # of the umask; safetensors makes files private
-        save_file(tensors, unfinished, metadata)
-        unfinished.chmod(mode)
-        unfinished.replace(path)
-    except SafetensorError as error:
-        raise OSError(f"{path}: expected room to write it, got {error}; an earlier file is unchanged") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with atomic_file(path, durable) as unfinished:
+        try:
+            save_file(tensors, unfinished, metadata)
+        except SafetensorError as error:
+            raise OSError(f"{path}: expected room to write it, got {error}; an earlier file is unchanged") from error
 
 
 def read_tensors(path: Path, format: str, check: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]:  # noqa: A002
@@ -75,40 +70,41 @@ def read_tensors(path: Path, format: str, check: bool = True) -> tuple[dict[str,
     return tensors, metadata
 
 
-def read_numpy(path: Path) -> dict[str, Tensor]:
-    """The tensors of an ``.npz`` under the names of a packed file.
+def read_numpy(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of an ``.npz`` under the names of a packed file, and the information of :func:`write_numpy`.
 
     Besides ``node_ptr``, ``edge_ptr`` and ``edge_index``, these are all numeric arrays with a row per node, edge or
-    graph; a name such as ``nodes.x`` states which.
+    graph; a name such as ``nodes.x`` states which. Files of other programs have no information.
     """
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = load_npz(path)
     missing = [name for name in NUMPY if name not in arrays]
     if missing:
         raise ValueError(f"{path}: expected arrays {', '.join(NUMPY)}, got none named {', '.join(missing)}")
-    node, edge = (arrays[name].astype(np.int64) for name in NUMPY[:2])
+    for name in NUMPY:
+        if arrays[name].dtype.kind not in "iu" or not (name == "edge_index" or arrays[name].size):
+            raise ValueError(f"{path}: expected integers as {name}, got {arrays[name].size} of {arrays[name].dtype}")
+    node, edge = (arrays[name].astype(np.int64).reshape(-1) for name in NUMPY[:2])
     rows = {"nodes": int(node[-1]), "edges": int(edge[-1]), "graphs": len(node) - 1}
     tensors = {"node_pointer": node, "edge_pointer": edge, "edge_index": arrays["edge_index"]}
     for name, value in arrays.items():
         key = _packed_name(name, value, rows) if name not in NUMPY else None
         if key is not None:
             tensors[key] = value
-    return {name: torch.from_numpy(value) for name, value in tensors.items()}
+    text = arrays.get(INFO, np.array(""))
+    info = json.loads(str(text)) if text.dtype.kind == "U" and not text.ndim and str(text) else {}
+    packed = {name: torch.from_numpy(value) for name, value in tensors.items()}
+    return packed, info if isinstance(info, dict) else {}
 
 
-def write_numpy(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_numpy(path: Path, tensors: Mapping[str, Tensor], info: Mapping[str, str] | None = None) -> None:
     """Write the tensors of a packed file as a compressed ``.npz`` for :func:`read_numpy`, atomically.
 
     The file is a few times smaller than a packed file, and slower to read.
     """
     arrays = {NUMPY_NAMES.get(name, name): tensor.cpu().numpy() for name, tensor in tensors.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")  # NumPy requires its suffix
-    try:
-        np.savez_compressed(unfinished, allow_pickle=False, **arrays)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    arrays |= {INFO: np.array(json.dumps(dict(info), sort_keys=True))} if info else {}
+    with atomic_file(path) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def _without_overlap(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -125,10 +121,10 @@ def _without_overlap(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _packed_name(name: str, value: NDArray[np.generic], rows: Mapping[str, int]) -> str | None:
     """The name of an array in a packed file, or None if it has no row per node, edge or graph."""
     prefix, _, rest = name.partition(".")
-    if rest and prefix in rows:
-        return name
     if value.dtype.kind not in "biuf" or not value.ndim:
         return None
+    if rest and prefix in rows:
+        return name
     levels = [level for level, count in rows.items() if count == len(value)]
     if len(levels) > 1:
         likely = "edges" if name.startswith("edge") else {"x": "nodes", "y": "graphs", "split": "graphs"}.get(name)

@@ -1,15 +1,25 @@
 """Graphs from packed files, parquet tables and PyG files, and directions from file to file."""
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any
+from typing import Any, NamedTuple
 
-from dgn.data.datasets.paths import read_source
-from dgn.data.io.parquet import STRUCTURE, batches, graphs_of, open_parquet, table_of, with_direction_columns
+import torch
+
+from dgn.data.io.atomic import atomic_file, check_writable
+from dgn.data.io.parquet import (
+    STRUCTURE,
+    batches,
+    graphs_of,
+    open_parquet,
+    read_parquet,
+    table_of,
+    warn_unverified,
+    with_direction_columns,
+    write_parquet,
+)
+from dgn.data.io.pickled import read_data
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.chunks import Request
 from dgn.data.precompute.directions import Options, check_weights, find_directions, make_request, with_directions
@@ -18,20 +28,46 @@ from dgn.data.precompute.summary import Summary
 from dgn.spectral.laplacians import Normalization
 
 PACKED, TABLE, PYG = (".safetensors", ".npz"), ".parquet", ".pt"
+SUFFIXES = (*PACKED, TABLE, PYG)
+CHUNK = 2048  # graphs that are processed at once
+
+
+class GraphChunks(NamedTuple):
+    """The number of graphs of a file, and its graphs in chunks."""
+
+    total: int
+    chunks: Iterator[PackedGraphs]
 
 
 def load_graphs(path: Path) -> PackedGraphs:
     """The graphs of a packed file, a parquet table, or PyG's ``.pt`` (a processed dataset or a list of Data)."""
     if path.suffix in PACKED:
-        return read_source(path)
+        return PackedGraphs.load(path)
     if path.suffix == TABLE:
-        return graphs_of(open_parquet(path).read())
+        return graphs_of(read_parquet(path))
     if path.suffix == PYG:
-        return PackedGraphs.from_data(_read_pyg(path))
+        return PackedGraphs.from_data(read_data(path))
     raise ValueError(
         f"{path}: expected a file called .safetensors, .npz, .parquet or .pt, got {path.suffix or 'no suffix'}; in "
         "Python, PackedGraphs.from_data takes any PyG dataset"
     )
+
+
+def graph_chunks(path: Path) -> GraphChunks:
+    """The graphs of a file in chunks: a parquet table is streamed, a packed file memory-mapped, others are loaded."""
+    if path.suffix == TABLE:
+        file = open_parquet(path)
+        warn_unverified(path, file)
+        return GraphChunks(file.metadata.num_rows, map(graphs_of, batches(path, file)))
+    graphs = load_graphs(path)
+    starts = range(0, max(1, len(graphs)), CHUNK)  # a chunk without graphs where there are none
+    parts = (torch.arange(start, min(start + CHUNK, len(graphs))) for start in starts)
+    return GraphChunks(len(graphs), map(graphs.select, parts))
+
+
+def save_table(graphs: PackedGraphs, path: Path) -> None:
+    """Write graphs as a parquet table, atomically."""
+    _write(path, [table_of(graphs)])
 
 
 def directions_of_file(
@@ -50,9 +86,11 @@ def directions_of_file(
     """
     if out.suffix not in (PACKED[0], TABLE):
         raise ValueError(f"{out}: expected a file called .safetensors or .parquet, got {out.suffix or 'no suffix'}")
+    check_writable(out)  # before the work, not after it
     options = options or Options()
     if source.suffix == out.suffix == TABLE:
         file = open_parquet(source)
+        warn_unverified(source, file)
         request = make_request(k, normalization, edge_weight, file.schema_arrow.names)
         return _table_to_table(source, file, out, request, options, progress)
     graphs = load_graphs(source)
@@ -73,7 +111,7 @@ def _table_to_table(source: Path, file: Any, out: Path, request: Request, option
 
     def solve_batches(advance: Callable[[int], None]) -> Iterator[Any]:
         nonlocal total
-        for table in batches(file):
+        for table in batches(source, file):
             try:
                 graphs = graphs_of(table.select(columns))
                 check_weights(request, graphs)
@@ -99,45 +137,5 @@ def _session(options: Options) -> AbstractContextManager[Any]:
 
 def _write(out: Path, tables: Iterable[Any]) -> None:
     """Write the concatenation of tables of one schema, atomically."""
-    from pyarrow.parquet import ParquetWriter
-
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
-    remaining = iter(tables)
-    first = next(remaining)
-    try:
-        with ParquetWriter(unfinished, first.schema, compression="zstd") as writer:
-            for table in chain([first], remaining):
-                writer.write_table(table)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _read_pyg(path: Path) -> Iterator[Any]:
-    import torch
-    from torch_geometric.data import InMemoryDataset
-    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import GlobalStorage
-
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: expected a PyG file, found nothing; check the path")
-    try:
-        with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
-            content = torch.load(path, weights_only=True)
-    except UnpicklingError as error:
-        raise ValueError(
-            f"{path}: expected a processed dataset or a list of Data, got a pickle that could execute code; load it "
-            "yourself and pass it to PackedGraphs.from_data"
-        ) from error
-    except (RuntimeError, EOFError, KeyError) as error:  # raised by PyTorch for any other bytes
-        raise ValueError(f"{path}: expected a complete file of PyTorch, got {error!r}; write it again") from error
-    if isinstance(content, list):
-        return iter(content)
-    if not isinstance(content, tuple) or len(content) < 2:
-        raise ValueError(
-            f"{path}: expected a processed dataset or a list of Data, got {type(content).__name__}; save a list of Data"
-        )
-    dataset = InMemoryDataset()
-    dataset.load(str(path))
-    return iter(dataset)
+    with atomic_file(out) as unfinished:
+        write_parquet(unfinished, tables)

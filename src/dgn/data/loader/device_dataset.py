@@ -2,26 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from importlib.util import find_spec
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from dgn.aggregation import Weights
+from dgn.aggregation import ScalerKey, Weights
+from dgn.data.loader.eigenspaces import Eigenspaces
 from dgn.data.loader.static_batch import (
     EDGE_WEIGHT,
     SCALERS,
     SELF_WEIGHT,
+    BatchLayout,
     BatchShape,
     StaticBatches,
     array_name,
-    lay_out,
 )
 from dgn.data.packed import PackedGraphs
 from dgn.graph import Graph, GraphParts
-from dgn.kernels.batch_layout import BatchLayout
-from dgn.nn.conv_parts import ScalerKey
 
 SPREAD = 5.0  # standard deviations of room above the mean size of a batch
 MULTIPLE = 64  # sizes are rounded up to it
@@ -65,6 +63,7 @@ class DeviceDataset:
         empty = torch.empty(0, device=device)
         self.deviation: Tensor | None = None  # of each input over the nodes of training graphs, where it is wanted
         self.mirrored: Weights | None = None  # those of all graphs mirrored, where they are wanted
+        self.eigenspaces: Eigenspaces | None = None  # repeated ones, where their bases are drawn at random
         self.weights = Weights(empty.new_empty(graph.num_edges, 0), empty.new_empty(graph.num_nodes, 0))
 
     def replaced(self, weights: Weights, nodes: Mapping[str, Tensor] = MappingProxyType({})) -> "DeviceDataset":
@@ -97,8 +96,6 @@ class DeviceDataset:
 
     def gather(self, index: Tensor, shape: BatchShape) -> StaticBatches:
         """Batches of the graphs ``index`` [S, B], where -1 is no graph, with padding up to ``shape``."""
-        if self.device.type == "cpu" and find_spec("numba") is not None:
-            return self._copy(index, shape)
         index = index.to(self.device)
         filled, chosen = index >= 0, index.clamp(min=0)
         first_node, first_edge = self._first_node[chosen], self._first_edge[chosen]
@@ -145,34 +142,6 @@ class DeviceDataset:
         )
         scalers = {} if self.scalers is None else {SCALERS: self.scalers[1]}
         return {SELF_WEIGHT: self.weights.self, **scalers, **nodes}, {EDGE_WEIGHT: self.weights.edge, **edges}, graphs
-
-    def _copy(self, index: Tensor, shape: BatchShape) -> StaticBatches:
-        """:meth:`gather` on the CPU, each array at once where it belongs."""
-        from dgn.kernels.numba.gather_batch import DatasetLayout, Table, copy_batch
-
-        nodes, edges, graphs, int32, int64, single = (
-            shape.nodes, shape.edges, shape.graphs + 1, torch.int32, torch.int64, torch.float32,
-        )  # fmt: skip
-        shapes = BatchLayout(
-            edge_index=((2, edges), int32), target_to_source=((edges,), int32), pointer=((nodes + 1,), int64),
-            source_pointer=((nodes + 1,), int64), batch=((nodes,), int64), node_pointer=((graphs + 1,), int64),
-            graph_norm=((nodes, 1), single), graph_size=((graphs, 1), single), node_mask=((nodes, 1), single),
-            graph_mask=((graphs, 1), single),
-        )  # fmt: skip
-        arrays = {array_name("layout", name): shape for name, shape in shapes._asdict().items()}
-        features = self._features()
-        for rows, values in zip((nodes, edges, graphs), features, strict=True):
-            arrays |= {name: ((rows, *value.shape[1:]), value.dtype) for name, value in values.items()}
-        slots, length = lay_out(arrays)
-        buffer = torch.zeros(len(index), length, dtype=torch.int32)  # between arrays too: the same bits every time
-        layout = self._first_node, self._first_edge, self._ends, self._place, self._pointer, self._source_pointer
-        dataset = DatasetLayout(*(part.numpy() for part in layout))
-        for row, chosen in zip(buffer, index, strict=True):
-            views = {name: slot.view(row) for name, slot in slots.items()}
-            out = BatchLayout(*(views[array_name("layout", name)] for name in BatchLayout._fields))
-            tables = ([Table(value, views[name]) for name, value in values.items()] for values in features)
-            copy_batch(chosen, dataset, out, *tables)
-        return StaticBatches(buffer, slots, shape, self._scaler_key)
 
 
 def _wide(values: Tensor) -> Tensor:

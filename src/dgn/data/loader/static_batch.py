@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.aggregation import Weights
+from dgn.aggregation import ScalerKey, Weights
 from dgn.graph import Graph, GraphParts, Layout
-from dgn.kernels.batch_layout import BatchLayout
-from dgn.nn.conv_parts import ScalerKey
 
 EDGE_WEIGHT, SELF_WEIGHT, SCALERS = "weights.edge", "weights.self", "scalers"  # arrays that are no features
 
@@ -36,6 +34,29 @@ class Batch(NamedTuple):
     edges: Mapping[str, Tensor]
     graphs: Mapping[str, Tensor]
     padded: bool
+
+
+class BatchLayout(NamedTuple):
+    """The arrays of a batch beside the features of its nodes, edges and graphs: one record for writer and reader.
+
+    Padding nodes belong to one graph more, the last; padding edges begin and end in the last node.
+
+    Shapes:
+        ``edge_index`` [2, E] and ``target_to_source`` [E] int32; ``pointer`` and ``source_pointer`` [N + 1], ``batch``
+        [N] and ``node_pointer`` [G + 2] int64; ``graph_norm`` [N, 1], ``graph_size`` [G + 1, 1], ``node_mask`` [N, 1]
+        and ``graph_mask`` [G + 1, 1] float32.
+    """
+
+    edge_index: Tensor
+    target_to_source: Tensor
+    pointer: Tensor
+    source_pointer: Tensor
+    batch: Tensor
+    node_pointer: Tensor
+    graph_norm: Tensor
+    graph_size: Tensor
+    node_mask: Tensor
+    graph_mask: Tensor
 
 
 class BatchShape(NamedTuple):
@@ -64,15 +85,6 @@ class BufferSlot(NamedTuple):
         return row[self.start : self.start + self.length].view(self.dtype).view(self.shape)
 
 
-def lay_out(arrays: Mapping[str, tuple[tuple[int, ...], torch.dtype]]) -> tuple[dict[str, BufferSlot], int]:
-    """Slots for arrays of these shapes and types, and how many words they take."""
-    slots, start = {}, 0
-    for name, (shape, dtype) in arrays.items():
-        slots[name] = BufferSlot(start, shape, dtype)
-        start += slots[name].length + slots[name].length % 2  # numbers of 8 bytes begin at even words
-    return slots, start
-
-
 @dataclass(frozen=True, eq=False)
 class StaticBatches:
     """Batches of one shape: a row of ``buffer`` holds all arrays of one of them.
@@ -97,8 +109,11 @@ class StaticBatches:
         """
         first = next(iter(arrays.values()))
         steps = first.size(0)
-        slots, length = lay_out({name: (tuple(array.shape[1:]), array.dtype) for name, array in arrays.items()})
-        buffer = torch.zeros(steps, length, dtype=torch.int32, device=first.device)
+        slots, start = {}, 0
+        for name, array in arrays.items():
+            slots[name] = BufferSlot(start, tuple(array.shape[1:]), array.dtype)
+            start += slots[name].length + slots[name].length % 2  # numbers of 8 bytes begin at even words
+        buffer = torch.zeros(steps, start, dtype=torch.int32, device=first.device)
         for name, slot in slots.items():
             if slot.length:
                 flat = arrays[name].contiguous().view(steps, -1)
@@ -124,9 +139,11 @@ class StaticBatches:
         edge_index, order = layout.edge_index, torch.arange(self.shape.edges, dtype=torch.int32, device=row.device)
         parts = GraphParts(
             num_graphs=self.shape.graphs + 1,
+            sorted_by_target=True,
             by_target=Layout(layout.pointer, order, edge_index[0]),
             source_pointer=layout.source_pointer,
             target_to_source=layout.target_to_source,
+            edge_to_source=layout.target_to_source,
             node_pointer=layout.node_pointer,
             graph_size={torch.float32: layout.graph_size},
             graph_norm={torch.float32: layout.graph_norm},

@@ -1,6 +1,7 @@
 """A cache of results for chunks of graphs, keyed by arguments, code version and graphs, and verified on every read."""
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -68,13 +69,26 @@ class Cache:
 
     def read(self, key: str) -> dict[str, Tensor] | None:
         """The tensors under a key; None if there are none, or if the file is corrupt or holds another key."""
-        if not self.path(key).exists():
-            return None
         try:
+            if not self.path(key).exists():
+                return None
             tensors, metadata = read_tensors(self.path(key), self.format.name)
         except (ValueError, OSError):
-            return None  # corrupt: recomputed and overwritten
+            return None  # corrupt or unreadable: computed again
         return tensors if metadata.get("key") == key else None
 
     def write(self, key: str, tensors: Mapping[str, Tensor]) -> None:
-        write_tensors(self.path(key), tensors, {"format": self.format.name, "key": key})
+        """Write the tensors of a key; a cache that cannot be written is reported, and nothing is lost but time."""
+        try:
+            write_tensors(self.path(key), tensors, {"format": self.format.name, "key": key}, durable=False)
+        except (ValueError, OSError) as error:
+            warn_unwritable(self.folder, error)
+
+
+def warn_unwritable(path: Path, error: Exception) -> None:
+    """Warn, in the same words for all files of a folder, that a cache cannot be written."""
+    reason = getattr(error, "strerror", None) or str(error)
+    warnings.warn(
+        f"{path}: expected a cache that can be written, got {reason}; what is computed is used, but not kept",
+        stacklevel=3,
+    )

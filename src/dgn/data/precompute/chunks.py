@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
-from dgn.fields import gradient
+from dgn.fields import arcsine, gradient
 from dgn.kernels.numba.threads import for_chunks, single_threaded_torch
 from dgn.spectral.laplacians import Normalization
 from dgn.spectral.potentials import directions_of_many
@@ -24,11 +24,12 @@ UNSOLVABLE = (ArithmeticError, ValueError, TypeError, RuntimeError, MemoryError)
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of :func:`dgn.directions` for every graph, with the weights by name."""
+    """The arguments of :func:`dgn.directions` for every graph, with the weights by name; ``arcsine`` of the result."""
 
     k: int = 2
     normalization: Normalization = None
     edge_weight: str | None = None
+    arcsine: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +103,22 @@ def take(graphs: PackedGraphs, begin: int, end: int, edge_weight: str | None = N
     return PackedGraphs(node - node[0], edge - edge[0], graphs.edge_index[:, edges], edges=weights)
 
 
-def map_chunks(function: Callable[[PackedGraphs], Result], graphs: PackedGraphs) -> list[Result]:
+def map_chunks(
+    function: Callable[[PackedGraphs], Result], graphs: PackedGraphs, advance: Callable[[int], None] = lambda _: None
+) -> list[Result]:
     """``function`` of each chunk of the graphs without their features, in order; no graphs are one empty chunk.
 
-    Threads share the chunks, so temporary memory does not grow with the size of the dataset.
+    ``advance`` is called with the number of graphs of each. Threads share the chunks, so temporary memory does not grow
+    with the size of the dataset.
     """
     chunks = cut(graphs.node_pointer) or [(0, 0)]
     results: dict[int, Result] = {}
 
     def work(begin: int, end: int) -> None:
         for index in range(begin, end):
-            results[index] = function(take(graphs, *chunks[index]))
+            chunk = take(graphs, *chunks[index])
+            results[index] = function(chunk)
+            advance(len(chunk))
 
     with single_threaded_torch() if len(chunks) > 1 else nullcontext():
         for_chunks(work, len(chunks), 1)
@@ -143,9 +149,10 @@ def _solve(graphs: PackedGraphs, request: Request) -> ChunkDirections:
         0, solved.component, torch.arange(graph.num_nodes), "amin"
     )
     count = torch.bincount(graph.batch[first], minlength=len(graphs))
+    potential = arcsine(solved.potential, solved.component) if request.arcsine else solved.potential
     return ChunkDirections(
-        potential=solved.potential.float(),
-        field=gradient(solved.potential, graph).float(),
+        potential=potential.float(),
+        field=gradient(potential, graph).float(),
         component=(solved.component - (count.cumsum(0) - count)[graph.batch]).int(),
         components=count,
         eigenvalues=solved.eigenvalues,

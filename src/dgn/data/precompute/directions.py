@@ -53,6 +53,7 @@ def add_directions(
     engine: Engine = "local",
     address: str | None = None,
     progress: bool = False,
+    arcsine: bool = False,
 ) -> PackedGraphs:
     """The graphs with the directions of each: :func:`dgn.directions` for a dataset.
 
@@ -60,7 +61,8 @@ def add_directions(
     ``nodes["component"]`` [N], the index of the connected component within its graph; ``nodes["repeated"]`` [N, k],
     whether the eigenvalue of that direction is repeated in the node's component; ``nodes["gap"]`` [N, k] float32, its
     relative gap to the next eigenvalue there. ``edge_weight`` names the edge tensor with the weights of the
-    Laplacian; the default is ``edges["edge_weight"]``, if present.
+    Laplacian; the default is ``edges["edge_weight"]``, if present. With ``arcsine`` potentials are their
+    :func:`dgn.arcsine`.
 
     With a folder as ``cache``, each chunk of about a thousand graphs is written there once it is solved, under a key
     of the arguments, the solver's code and the graphs: a killed run resumes with the missing chunks.
@@ -74,7 +76,7 @@ def add_directions(
     >>> added.nodes["component"].tolist(), added.edges["field"].shape
     ([0, 0, 0, 0, 0, 1], torch.Size([4, 1]))
     """
-    request = make_request(k, normalization, edge_weight, graphs.edges)
+    request = replace(make_request(k, normalization, edge_weight, graphs.edges), arcsine=arcsine)
     options = Options(None if cache is None else Path(cache), workers, engine, address)
     with progress_bar("directions", len(graphs), show=progress) as advance:
         directions, summary = find_directions(graphs, request, options, advance)
@@ -96,18 +98,28 @@ def find_directions(
     graphs: PackedGraphs, request: Request, options: Options, advance: Callable[[int], None] = lambda _: None
 ) -> tuple[ChunkDirections, Summary]:
     """The directions of all graphs and a summary; ``advance`` is called with the number of graphs of each chunk."""
+    check_request(request.k, request.normalization, int(graphs.node_pointer.diff().max()) if len(graphs) else 0)
     start = time.perf_counter()
     workers = options.workers or torch.get_num_threads()
     solved: dict[int, ChunkDirections] = {}
     num_cached = 0
     with torch_threads(1):
         chunks = [partial(take, graphs, *bounds, request.edge_weight) for bounds in cut(graphs.node_pointer)]
-        for index, chunk, is_cached in _solve_chunks(chunks, request, options, workers):
-            solved[index] = chunk
-            num_cached += is_cached
-            advance(len(chunk.components))
+        try:
+            for index, chunk, is_cached in _solve_chunks(chunks, request, options, workers):
+                solved[index] = chunk
+                num_cached += is_cached
+                advance(len(chunk.components))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_interrupted(len(solved), len(chunks), options.cache)) from None
         directions = ChunkDirections.join([solved[index] for index in range(len(chunks))] or [solve(graphs, request)])
     return directions, summarize(directions, len(chunks), num_cached, time.perf_counter() - start)
+
+
+def _interrupted(solved: int, total: int, cache: Path | None) -> str:
+    """What an interrupt leaves behind, and how to resume."""
+    kept = "nothing is kept without a cache" if cache is None else f"they are kept in {cache}, and the same run resumes"
+    return f"Stopped. The directions of {solved} of {total} chunks of graphs were computed; {kept}."
 
 
 def _solve_chunks(

@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark
+from dgn.data.io.files import digest
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.cache import Cache, CacheFormat
 from dgn.data.precompute.chunks import map_chunks
+from dgn.data.precompute.progress import progress_bar
 from dgn.encodings import EdgeTypes, Structure, return_probabilities, ring_counts
 from dgn.graph import Graph
 from dgn.graph.columns import as_columns
 
+STRUCTURE = "structure"  # the encodings of nodes, and the note on them
 CACHE_FORMAT = CacheFormat("dgn structure 1", ("encodings", "graph", "kernels"))
 
 
@@ -23,6 +26,7 @@ def with_encodings(
     rwse_steps: int = 0,
     ring_sizes: Sequence[int] = (),
     cache: Path | None = None,
+    progress: bool = False,
 ) -> Benchmark:
     """The benchmark with return probabilities of ``rwse_steps`` steps and counts of rings of ``ring_sizes``.
 
@@ -46,12 +50,12 @@ def with_encodings(
         )
     graphs, edge_types = benchmark.graphs, None
     training = graphs.graphs["split"] == 0  # scaling and edge types are fitted on the training graphs alone
-    encodings, counts = structural_encodings(graphs, rwse_steps, ring_sizes, cache)
+    encodings, counts = structural_encodings(graphs, rwse_steps, ring_sizes, cache, progress)
     if counts is not None:
         graphs, edge_types = _encode_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))
     training_nodes = encodings[training.repeat_interleave(graphs.node_pointer.diff())]
     structure = Structure.find(training_nodes, rwse_steps, ring_sizes, edge_types)
-    return replace(benchmark, graphs=graphs.with_values(nodes={"structure": encodings}), structure=structure)
+    return replace(benchmark, graphs=_with_nodes(graphs, encodings, structure), structure=structure)
 
 
 def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
@@ -68,7 +72,7 @@ def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     True
     """
     encodings, counts = structural_encodings(graphs, structure.random_walk, structure.rings)
-    graphs = graphs.with_values(nodes={"structure": encodings})
+    graphs = _with_nodes(graphs, encodings, structure)
     if counts is None:
         return graphs
     if structure.edge_types is not None:
@@ -77,18 +81,35 @@ def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     return append_edge_features(graphs, counts)
 
 
+def describe_structure(structure: Structure | None) -> str:
+    """What decides the encodings of a graph, as text: the steps of walks, the sizes of rings, and the edge types."""
+    if structure is None:
+        return ""
+    types = structure.edge_types
+    name = "none" if types is None else digest({"edge_types": types.attributes})[:16]
+    return f"random_walk {structure.random_walk} and rings {list(structure.rings)}, edge types {name}"
+
+
+def _with_nodes(graphs: PackedGraphs, encodings: Tensor, structure: Structure) -> PackedGraphs:
+    """The graphs with the encodings of their nodes, and a note on what they are."""
+    graphs = graphs.with_values(nodes={STRUCTURE: encodings})
+    return replace(graphs, info={**graphs.info, STRUCTURE: describe_structure(structure)})
+
+
 def structural_encodings(
     graphs: PackedGraphs,
     rwse_steps: int,
     ring_sizes: Sequence[int],
     cache: Path | None = None,
+    progress: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Encodings of nodes, [N, rwse_steps + S], and ring counts of edges, [E, S], or None without rings.
 
     Training and inference share this function, so that a graph has the same encodings in both.
     """
     store = None if cache is None else Cache(cache, CACHE_FORMAT)
-    chunks = map_chunks(lambda chunk: _encode_cached(chunk, rwse_steps, ring_sizes, store), graphs)
+    with progress_bar("structural encodings", len(graphs), show=progress) as advance:
+        chunks = map_chunks(lambda chunk: _encode_cached(chunk, rwse_steps, ring_sizes, store), graphs, advance)
     edges = [counts for _, counts in chunks if counts is not None]
     return torch.cat([nodes for nodes, _ in chunks]), torch.cat(edges) if ring_sizes else None
 

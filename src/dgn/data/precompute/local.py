@@ -23,7 +23,8 @@ def solve_locally(jobs: list[Job], request: Request, workers: int) -> Iterator[t
     queue = iter(jobs)
     threads_per_job = workers // max(len(jobs), 1)
     large = threads_per_job > 1 and any(bool((graphs().node_pointer.diff() >= LARGE).any()) for _, graphs in jobs)
-    with torch_threads(threads_per_job if large else 1), ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    with torch_threads(threads_per_job if large else 1):
         running: dict[Future[ChunkDirections], int] = {}
         try:
             while True:
@@ -34,7 +35,7 @@ def solve_locally(jobs: list[Job], request: Request, workers: int) -> Iterator[t
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(done), done.result()
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)  # after an interrupt, what still runs is not waited for
 
 
 def _solve(graphs: Callable[[], PackedGraphs], request: Request) -> ChunkDirections:

@@ -13,9 +13,12 @@ _lowest_single, _single_workspace = eigh_single.lowest, eigh_single.workspace_si
 @jit
 def solve_tasks(
     first, last, order, begin, size, start, nodes, edges, entry, weight, noise, symmetric, batched_limit,
-    values, vectors, degree,
+    values, vectors, degree, more,
 ):  # fmt: skip
-    """Tasks ``first`` to ``last - 1``: components of one size, eight at once up to ``batched_limit`` nodes."""
+    """Tasks ``first`` to ``last - 1``: components of one size, eight at once up to ``batched_limit`` nodes.
+
+    ``more`` [C] gets the number of further eigenvalues that equal the last.
+    """
     if first == last:
         return
     count = values.shape[1]
@@ -39,7 +42,7 @@ def solve_tasks(
             for lane in range(len(group)):
                 write(
                     n, num_pairs, group[lane], start, nodes, LANES, lane, n * LANES, eigenvectors, eigenvalues, values,
-                    vectors,
+                    vectors, more,
                 )  # fmt: skip
         else:
             fill_single(n, group[0], edges, entry, weight, matrix)
@@ -48,12 +51,15 @@ def solve_tasks(
                 degree[nodes[start[group[0]] + a]] = work[a]
             _lowest_single(n, num_pairs, matrix, eigenvalues, eigenvectors, work, noise)
             length = -(-n // LANES) * LANES
-            write(n, num_pairs, group[0], start, nodes, 1, 0, length, eigenvectors, eigenvalues, values, vectors)
+            write(n, num_pairs, group[0], start, nodes, 1, 0, length, eigenvectors, eigenvalues, values, vectors, more)
 
 
 @jit
-def write(n, num_pairs, component, start, nodes, stride, lane, length, eigenvectors, eigenvalues, values, vectors):
+def write(
+    n, num_pairs, component, start, nodes, stride, lane, length, eigenvectors, eigenvalues, values, vectors, more
+):  # fmt: skip
     """Copy the eigenpairs of one component to the outputs."""
+    more[component] = eigenvalues[num_pairs * stride + lane]
     for q in range(num_pairs):
         values[component, q] = eigenvalues[q * stride + lane]
         for a in range(n):

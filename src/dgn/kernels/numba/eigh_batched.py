@@ -5,7 +5,7 @@ Entry (i, j) of all eight matrices is one vector. The result of a lane does not 
 
 from dgn.kernels.numba.jit import jit
 from dgn.kernels.numba.simd_float64 import LANES, copysign, load, splat, sqrt, store, where
-from dgn.kernels.numba.sturm import bisect
+from dgn.kernels.numba.sturm import bisect, count_equal
 from dgn.kernels.numba.tridiagonal import factorize, rescale, substitute
 
 ITERATIONS = 2  # of inverse iteration
@@ -16,6 +16,7 @@ APART = 2e-16  # between the shifts of copies of one eigenvalue, so that their v
 def lowest(n, count, matrix, values, vectors, work, noise):
     """The ``count`` pairs after the trivial one: ``values [count]`` and vectors 1 to ``count`` of ``vectors [m * n]``.
 
+    Vector ``count`` of ``values`` gets the number of further eigenvalues that equal the last.
     ``matrix [n * n]`` is overwritten, and so is vector 0, which holds the unit eigenvectors of eigenvalue 0. ``values``
     holds a multiple of three vectors, ``work`` ``workspace_size(n)``; ``noise [count * n]`` starts the iteration.
     """
@@ -28,11 +29,13 @@ def lowest(n, count, matrix, values, vectors, work, noise):
     reduce(n, matrix, diagonal, off_diagonal, factor, scratch)
     norm = rescale(n, diagonal, off_diagonal, square)
     bisect(n, diagonal, square, 1, count, values, points, below)
+    more = count_equal(n, diagonal, square, count + 1, load(values, count - 1), points, below)
     transform_trivial(n, matrix, factor, vectors)
     iterate(n, diagonal, off_diagonal, values, count, vectors, scratch, noise)
     transform(n, matrix, factor, 1, count + 1, vectors)
     for q in range(count):
         store(values, q, load(values, q) * norm)
+    store(values, count, more)
 
 
 @jit

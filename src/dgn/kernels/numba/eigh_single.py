@@ -5,7 +5,7 @@ For matrices of which eight would not fit into the cache. Rows are zero-padded t
 
 from dgn.kernels.numba.jit import jit
 from dgn.kernels.numba.simd_float64 import LANES, load, splat, store, sum_lanes
-from dgn.kernels.numba.sturm import CUTS, multisect
+from dgn.kernels.numba.sturm import CUTS, count_equal, multisect
 from dgn.kernels.numba.tridiagonal import factorize, rescale, substitute
 from dgn.kernels.numba.tridiagonalize import reduce, transform
 
@@ -17,6 +17,7 @@ APART = 2e-16  # between the shifts of copies of one eigenvalue, so that their v
 def lowest(n, count, matrix, values, vectors, work, noise):
     """The ``count`` pairs after the trivial one: ``values [count]`` and rows 1 to ``count`` of ``vectors``.
 
+    Entry ``count`` of ``values`` gets the number of further eigenvalues that equal the last.
     ``matrix`` is square, zero-padded to whole vectors, and overwritten; so is row 0 of ``vectors``, the unit
     eigenvector of eigenvalue 0. ``work`` holds ``workspace_size(n, count)`` vectors.
     """
@@ -32,11 +33,14 @@ def lowest(n, count, matrix, values, vectors, work, noise):
     norm = scratch[0]
     part = LANES * 3 * (-(-CUTS * count // (3 * LANES)))
     multisect(n, diagonal, square, 1, count, scratch, scratch[part:], values[:count])
+    more = count_equal(n, diagonal, square, count + 1, splat(values[count - 1]), scratch, scratch[3 * LANES :])
     transform(n, matrix, factor, 0, 1, True, vectors)
     iterate(n, diagonal, off_diagonal, values, count, vectors, scratch, noise)
     transform(n, matrix, factor, 1, count + 1, False, vectors)
     for q in range(count):
         values[q] *= norm
+    store(scratch, 0, more)
+    values[count] = scratch[0]
 
 
 @jit

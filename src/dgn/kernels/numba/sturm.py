@@ -5,6 +5,7 @@ from dgn.kernels.numba.simd_float64 import LANES, fabs, load, splat, store, wher
 
 STEPS = 4  # of the recurrence between two rescalings; diagonals are padded to a multiple
 HALVINGS = 54  # of the interval: enough for float64
+EQUAL, ROUNDING = 1e-8, 7e-15  # eigenvalues of a matrix of norm 1 that differ by less, relative or absolute, are equal
 CUTS = 4  # points at which the interval of an eigenvalue of a single matrix is cut at once
 SECTIONS = 24  # rounds of cutting in CUTS + 1 parts: 5^24 > 2^55
 
@@ -65,6 +66,18 @@ def bisect(n, diagonal, square, first, count, values, points, below):
                 above = splat(first + start + q + 0.5) < load(below, q)
                 store(values, start + q, where(above, load(values, start + q), load(points, q)))
             step *= 0.5
+
+
+@jit
+def count_equal(n, diagonal, square, first, value, points, below):
+    """The number of eigenvalues from number ``first`` on that are not above ``value``, but for rounding; in every lane.
+
+    It is 0 or less where eigenvalue ``first - 1`` is ``value`` and occurs no further time.
+    """
+    for q in range(3):
+        store(points, q, value + value * splat(EQUAL) + splat(ROUNDING))
+    count_below(n, diagonal, square, points, below)
+    return load(below, 0) - splat(first)
 
 
 @jit

@@ -1,9 +1,9 @@
 """Launchers of the Triton aggregation kernels."""
 
+from functools import cache
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
@@ -11,6 +11,7 @@ from dgn.kernels.aggregation import Code, KernelArgs, SavedTensors
 from dgn.kernels.triton.aggregate_backward import gradient_of_messages
 from dgn.kernels.triton.aggregate_forward import aggregate_nodes
 from dgn.kernels.triton.segment_sum import sum_segments
+from dgn.kernels.triton.sizes import ceil_div, power_of_2
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -29,7 +30,7 @@ def forward(call: KernelArgs, towers: int = 1) -> SavedTensors:
             _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
             _or(call.number, unused), _or(call.node, unused), call.weight, call.self_weight, call.pointer,
             call.neighbor, *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
-            A=len(call.codes), NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
+            NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
             SAVE=call.save, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
     if towers == 1:
@@ -65,7 +66,7 @@ def backward(
             call.order if call.source is None else call.target_to_source, *saved[1:], _or(call.number, unused),
             _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
             call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
-            A=len(call.codes), HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
+            HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
     if source_grad.numel():
         shape = _launch_shape(call.example, call.neighbor, source_grad.size(0))
@@ -76,12 +77,8 @@ def backward(
 
 def _constants(call: KernelArgs) -> dict[str, Any]:
     return {
-        "CODES": tuple(call.codes),
-        "COLUMNS": tuple(call.columns),
+        **_code_constants(tuple(call.codes), tuple(call.columns)),
         "W": call.weight.size(1),
-        "NEED_VAR": call.needs(Code.VAR, Code.STD),
-        "NEED_MAX": call.needs(Code.MAX),
-        "NEED_MIN": call.needs(Code.MIN),
         "HAS_SOURCE": call.source is not None,
         "HAS_TARGET": call.target is not None,
         "HAS_TABLE": call.table is not None and call.number is None,
@@ -90,13 +87,25 @@ def _constants(call: KernelArgs) -> dict[str, Any]:
     }
 
 
+@cache
+def _code_constants(codes: tuple[int, ...], columns: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "CODES": codes,
+        "COLUMNS": columns,
+        "A": len(codes),
+        "NEED_VAR": Code.VAR in codes or Code.STD in codes,
+        "NEED_MAX": Code.MAX in codes,
+        "NEED_MIN": Code.MIN in codes,
+    }
+
+
 def _launch_shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
     """Grid and block sizes: one warp per node and 128 channels; blocks of edges match the average degree."""
     channels = example.size(1)
-    block_c = min(128, triton.next_power_of_2(max(channels, 1)))
+    block_c = min(128, power_of_2(max(channels, 1)))
     degree = neighbor.size(0) // max(num_nodes, 1)
     return {
-        "grid": (num_nodes, triton.cdiv(channels, block_c)),
+        "grid": (num_nodes, ceil_div(channels, block_c)),
         "ACC": tl.float64 if example.dtype == torch.float64 else tl.float32,
         "BLOCK_C": block_c,
         "BLOCK_E": 4 if degree <= 16 else 8 if degree <= 32 else 32,

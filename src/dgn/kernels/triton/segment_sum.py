@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from dgn.kernels.autograd import once_differentiable
+from dgn.kernels.triton.sizes import ceil_div, power_of_2
 
 BLOCK_ROWS = 64
 
@@ -98,12 +99,12 @@ def sum_by_type(
     """
     values = values.contiguous()
     rows, channels = row_type.size(0), values.size(1)
-    blocks, block_c = max(1, triton.cdiv(rows, BLOCK_ROWS)), _block(channels)
+    blocks, block_c = max(1, ceil_div(rows, BLOCK_ROWS)), _block(channels)
     parts = values.new_empty(blocks, num_types, channels, dtype=torch.promote_types(values.dtype, torch.float32))
-    sum_types[(blocks, triton.cdiv(channels, block_c))](
+    sum_types[(blocks, ceil_div(channels, block_c))](
         values, row_type if place is None else place, row_type, row_type if num_live is None else num_live, parts,
         rows, channels, num_types, ACC=_accumulator(values), HAS_PLACE=place is not None, HAS_LIVE=num_live is not None,
-        DOT=values.dtype == torch.float32, NUM_TYPES=max(16, triton.next_power_of_2(num_types)),
+        DOT=values.dtype == torch.float32, NUM_TYPES=max(16, power_of_2(num_types)),
         BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
     )  # fmt: skip
     return _sum_partial(parts).to(values.dtype)
@@ -117,7 +118,7 @@ def _sum_partial(parts: Tensor) -> Tensor:
 def sum_parts(parts: Tensor) -> Tensor:
     """The sum of rows in float32: ``[P, C] -> [C]``."""
     out = parts.new_empty(parts.size(1))
-    add_parts[(triton.cdiv(len(out), 128),)](parts, out, len(parts), len(out), BLOCK_P=32, BLOCK=128)
+    add_parts[(ceil_div(len(out), 128),)](parts, out, len(parts), len(out), BLOCK_P=32, BLOCK=128)
     return out
 
 
@@ -131,7 +132,7 @@ class SegmentSum(torch.autograd.Function):
         values = values.contiguous()
         segments, block_c = pointer.size(0) - 1, _block(values.size(1))
         out = values.new_empty(segments, values.size(1))
-        sum_segments[(segments, triton.cdiv(values.size(1), block_c))](
+        sum_segments[(segments, ceil_div(values.size(1), block_c))](
             # Segments of padding are long.
             values, pointer, out, values.size(1), values.size(1), MEAN=mean, ACC=_accumulator(values), BLOCK_E=64,
             BLOCK_C=block_c,
@@ -145,14 +146,14 @@ class SegmentSum(torch.autograd.Function):
         grad = grad.contiguous()
         rows, channels = segment.size(0), grad.size(1)
         out, block_c = grad.new_empty(rows, channels), _block(channels)
-        spread_segments[(triton.cdiv(rows, 16), triton.cdiv(channels, block_c))](
+        spread_segments[(ceil_div(rows, 16), ceil_div(channels, block_c))](
             grad, pointer, segment, out, rows, channels, MEAN=ctx.mean, BLOCK_N=16, BLOCK_C=block_c
         )
         return out, None, None, None
 
 
 def _block(channels: int) -> int:
-    return min(64, int(triton.next_power_of_2(max(channels, 16))))
+    return min(64, power_of_2(max(channels, 16)))
 
 
 def _accumulator(values: Tensor) -> Any:

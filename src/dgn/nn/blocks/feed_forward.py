@@ -2,10 +2,11 @@
 
 from torch import Tensor, nn
 
-from dgn.nn.conv_parts import ConvParts
+from dgn.nn.conv import ConvParts
 from dgn.nn.dropout import Dropout
-from dgn.nn.fused.epilogue import epilogue
+from dgn.nn.fused.select import kernels_apply
 from dgn.nn.init import reset
+from dgn.nn.layer import epilogue
 from dgn.nn.linear import Linear, multiply
 from dgn.nn.norm import BatchNorm
 
@@ -39,6 +40,7 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor, node_mask: Tensor | None = None) -> Tensor:
         wide = multiply(x, self.widen.weight)
         parts = ConvParts(wide[:, None, None], None, None, self.widen.bias[None])
-        inner = epilogue(parts, self.norm, self.dropout, node_mask=node_mask)
+        fused = self.norm is not None and kernels_apply(wide, self.norm)
+        inner = epilogue(parts, self.norm, self.dropout, node_mask=node_mask, fused=fused)
         out: Tensor = x + self.narrow(inner)
         return out

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import torch
-import triton
 from torch import Tensor
 
 from dgn.kernels.autograd import once_differentiable
@@ -15,6 +14,10 @@ from dgn.kernels.triton.epilogue import (
     normalize_rows,
     sum_gradients,
 )
+from dgn.kernels.triton.sizes import ceil_div, power_of_2
+from dgn.nn.conv import ConvParts
+from dgn.nn.dropout import Dropout
+from dgn.nn.norm import BatchNorm
 
 MOST_BLOCKS = 256  # of rows: their statistics are read at once
 MOST_APART = 1024  # of rows that need no statistics
@@ -64,6 +67,47 @@ class NormGradients(NamedTuple):
     gamma: Tensor
     beta: Tensor
     bias: Tensor
+
+
+def fused_epilogue(
+    parts: ConvParts,
+    norm: BatchNorm,
+    dropout: Dropout,
+    graph_norm: Tensor | None,
+    node_mask: Tensor | None,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    """See :func:`dgn.nn.layer.epilogue`."""
+    scaled_out, self_out, scale, bias = parts
+    rows = scaled_out.size(0)
+    end = epilogue_args(rows, norm, graph_norm, node_mask, relu, dropout_mask(rows, norm, dropout), dropout.p)
+    out: Tensor = FusedEpilogue.apply(scaled_out, self_out, scale, bias, norm.weight, norm.bias, residual, end)  # type: ignore[no-untyped-call]
+    return out
+
+
+def dropout_mask(rows: int, norm: BatchNorm, dropout: Dropout) -> Tensor | None:
+    """1 for what dropout keeps and 0 for the rest [N, out]; ``None`` where it does nothing."""
+    if not dropout.training or dropout.p == 0:
+        return None
+    mask = torch.empty(rows, norm.num_features, device=norm.weight.device)
+    return mask.bernoulli_(1 - dropout.p, generator=dropout.generator)
+
+
+def epilogue_args(
+    rows: int,
+    norm: BatchNorm,
+    graph_norm: Tensor | None,
+    node_mask: Tensor | None,
+    relu: bool,
+    dropout: Tensor | None,
+    p: float,
+) -> EpilogueArgs:
+    """The arguments of the epilogue kernels; ``dropout`` is the mask of :func:`dropout_mask`."""
+    # Kernels read one number for each row, and each behind the one before.
+    norms, nodes = (None if part is None else part.expand(rows, 1).contiguous() for part in (graph_norm, node_mask))
+    statistics: Any = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.eps, norm.momentum
+    return EpilogueArgs(norms, nodes, dropout, 1 / (1 - p) if p < 1 else 0.0, relu, Running(*statistics))
 
 
 def normalize(
@@ -157,7 +201,7 @@ def combine(
 
 
 class FusedEpilogue(torch.autograd.Function):
-    """See :func:`dgn.nn.fused.epilogue.epilogue`."""
+    """See :func:`dgn.nn.layer.epilogue`."""
 
     @staticmethod
     def forward(
@@ -193,15 +237,15 @@ class FusedEpilogue(torch.autograd.Function):
 
 def split_rows(n: int, channels: int, most_blocks: int) -> tuple[int, int, tuple[int, int], dict[str, int]]:
     """Rows per block, number of blocks, the grid, and the shape of a program."""
-    rows = BLOCK_N * max(1, triton.cdiv(n, most_blocks * BLOCK_N))
-    blocks = triton.cdiv(n, rows)
-    block_c = min(64, triton.next_power_of_2(channels))
-    return rows, blocks, (blocks, triton.cdiv(channels, block_c)), {"BLOCK_N": BLOCK_N, "BLOCK_C": block_c}
+    rows = BLOCK_N * max(1, ceil_div(n, most_blocks * BLOCK_N))
+    blocks = ceil_div(n, rows)
+    block_c = min(64, power_of_2(channels))
+    return rows, blocks, (blocks, ceil_div(channels, block_c)), {"BLOCK_N": BLOCK_N, "BLOCK_C": block_c}
 
 
 def _statistics(channels: int) -> tuple[tuple[int], dict[str, int]]:
     """The grid and the shape of programs that read the statistics of all blocks, for few channels each."""
-    return (triton.cdiv(channels, 8),), {"BLOCK_B": MOST_BLOCKS, "BLOCK_C": 8}
+    return (ceil_div(channels, 8),), {"BLOCK_B": MOST_BLOCKS, "BLOCK_C": 8}
 
 
 def _or(tensor: Tensor | None, unused: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 | | route |
 |---|---|
 | on a CPU, without Triton, in evaluation, while tracing, under autocast, in another type than float32, in several processes, with another norm | ``PLAIN`` |
-| else, with linear messages, no groups of directions, a constant field, the backend ``auto`` or ``triton``, at most ``WIDEST`` channels and ``MOST_EDGE_TYPES`` rows of edge features | ``LAYER`` |
+| else, with linear messages, no groups of directions or walks, a constant field, the backend ``auto`` or ``triton``, at most ``WIDEST`` channels and ``MOST_EDGE_TYPES`` rows of edge features | ``LAYER`` |
 | else | ``EPILOGUE`` |
 
 ``PLAIN`` is PyTorch with the aggregation kernels of :mod:`dgn.aggregation`; ``EPILOGUE`` runs what follows the
@@ -21,9 +21,8 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Weights
 from dgn.graph import Graph
-from dgn.nn.block_linear import MessageLinear
 from dgn.nn.edge_features import EdgeTable
-from dgn.nn.fused.degree_groups import group_by_degree
+from dgn.nn.linear import MessageLinear, group_by_degree
 from dgn.nn.norm import BatchNorm, trains_together
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 WIDEST = 256  # channels of a fused layer: beyond, the library's matrix products are faster
 MOST_EDGE_TYPES = 64  # rows of a table of edge features, for the same
-WIDEST_HEAD = 128  # channels of a fused head
 SMALLEST_GROUP = 64  # nodes of one degree, on average: below, many small products cost more than they save
 
 
@@ -49,13 +47,14 @@ class LayerTraits:
     """What the choice of a route depends on.
 
     ``kernels_apply``: see :func:`kernels_apply`; ``backend`` of the convolution; ``edge_types`` rows of a table of edge
-    features, 0 without a table; ``constant_field``: the field is not being learned.
+    features, 0 without a table; ``one_pass``: the sums of a kernel are the outputs; ``constant_field``: the field is
+    not being learned.
     """
 
     kernels_apply: bool
     backend: str = "auto"
     linear_messages: bool = True
-    has_groups: bool = False
+    one_pass: bool = True
     width: int = 1
     edge_types: int = 0
     constant_field: bool = True
@@ -70,7 +69,7 @@ def choose_route(traits: LayerTraits) -> Route:
     if not traits.kernels_apply:
         return Route.PLAIN
     fits = traits.width <= WIDEST and traits.edge_types <= MOST_EDGE_TYPES and traits.backend in ("auto", "triton")
-    simple = traits.linear_messages and not traits.has_groups and traits.constant_field
+    simple = traits.linear_messages and traits.one_pass and traits.constant_field
     return Route.LAYER if fits and simple else Route.EPILOGUE
 
 
@@ -78,17 +77,21 @@ def layer_route(
     example: Tensor, conv: "DGNConv", norm: nn.Module | None, weights: Weights | None = None, edge_attr: "Edges" = None
 ) -> Route:
     """The route of a layer on features like ``example``; without ``weights``, of a field that is constant."""
+    applies = norm is not None and kernels_apply(example, norm)
+    return choose_route(_traits(conv, weights, edge_attr, applies)) if applies else Route.PLAIN
+
+
+def _traits(conv: "DGNConv", weights: Weights | None, edge_attr: "Edges", kernels_apply: bool) -> LayerTraits:
     learned = weights is not None and torch.is_grad_enabled() and any(part.requires_grad for part in weights)
-    traits = LayerTraits(
-        kernels_apply=norm is not None and kernels_apply(example, norm),
+    return LayerTraits(
+        kernels_apply=kernels_apply,
         backend=conv.backend,
         linear_messages=conv.message is None or isinstance(conv.message, MessageLinear),
-        has_groups=conv.plan.has_groups,
+        one_pass=conv.plan.one_pass,
         width=max(conv.in_channels, conv.out_channels),
         edge_types=len(edge_attr.table) if isinstance(edge_attr, EdgeTable) else 0,
         constant_field=not learned,
     )
-    return choose_route(traits)
 
 
 def kernels_apply(example: Tensor, norm: nn.Module) -> bool:
@@ -110,13 +113,16 @@ def is_eager(example: Tensor) -> bool:
     return not (torch.compiler.is_compiling() or torch.is_autocast_enabled(example.device.type))
 
 
+def conv_is_fused(x: Tensor, conv: "DGNConv", weights: Weights, edge_attr: "Edges") -> bool:
+    """Whether a convolution by itself is one autograd function: as :attr:`Route.LAYER`, but also in evaluation."""
+    if not runs_on_triton(x) or torch._C._are_functorch_transforms_active():
+        return False
+    same_type = not isinstance(edge_attr, Tensor) or edge_attr.dtype == x.dtype
+    return same_type and choose_route(_traits(conv, weights, edge_attr, kernels_apply=True)) == Route.LAYER
+
+
 def update_by_degree_pays(x: Tensor, towers: int, scalers: int, graph: Graph) -> bool:
     """Whether nodes of one degree share one matrix: on the CPU, several scalers, and many nodes of each degree."""
     if x.device.type != "cpu" or not is_eager(x) or towers > 1 or scalers == 1:
         return False
     return len(group_by_degree(graph).degree) * SMALLEST_GROUP <= graph.num_nodes
-
-
-def head_is_fused(x: Tensor, weight: Tensor, widest: int) -> bool:
-    """Whether the head is one kernel each way: narrow, on rows that Triton takes."""
-    return x.dim() == 2 and weight.dtype == torch.float32 and widest <= WIDEST_HEAD and runs_on_triton(x)

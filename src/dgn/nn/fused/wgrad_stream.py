@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_HERE: AbstractContextManager[None] = nullcontext()
+# What a stream reads is held until somebody waits for it: autograd adds gradients up in place where nobody holds them.
+_READ_BY: dict["torch.cuda.Stream", list[Tensor]] = {}
 _WGRAD_STREAM: ContextVar["torch.cuda.Stream | None"] = ContextVar("wgrad stream", default=None)
 
 
@@ -15,8 +18,8 @@ _WGRAD_STREAM: ContextVar["torch.cuda.Stream | None"] = ContextVar("wgrad stream
 def use_wgrad_stream(stream: "torch.cuda.Stream | None") -> Iterator[None]:
     """While it lasts, layers note a stream on which their parameters' gradients will be computed.
 
-    Whoever uses it waits for that stream before reading the gradients. Inside a captured CUDA graph the two become
-    branches that run at once.
+    Whoever uses it waits for that stream (:func:`wait_for`) before reading the gradients. Inside a captured CUDA graph
+    the two become branches that run at once.
     """
     token = _WGRAD_STREAM.set(stream)
     try:
@@ -30,17 +33,32 @@ def current_wgrad_stream() -> "torch.cuda.Stream | None":
     return _WGRAD_STREAM.get()
 
 
-@contextmanager
-def on(stream: "torch.cuda.Stream | None", *inputs: Tensor) -> Iterator[None]:
+def on(stream: "torch.cuda.Stream | None", *inputs: Tensor) -> AbstractContextManager[Any]:
     """Queue what follows on a stream of its own, behind all that was queued before; ``inputs`` stay alive for it."""
     if stream is None:
-        yield
-        return
+        return _HERE
     stream.wait_stream(torch.cuda.current_stream(stream.device))
     for tensor in inputs:
         tensor.record_stream(stream)
-    with torch.cuda.stream(stream):
-        yield
+    _READ_BY.setdefault(stream, []).extend(inputs)
+    return torch.cuda.stream(stream)
+
+
+def wait_for(stream: "torch.cuda.Stream") -> None:
+    """Let what follows wait for all gradients that are computed on a stream."""
+    torch.cuda.current_stream(stream.device).wait_stream(stream)
+    _READ_BY.pop(stream, None)
+
+
+def join(stream: "torch.cuda.Stream | None", *outputs: Tensor | None) -> None:
+    """Let what follows wait for a stream, and read ``outputs``, which were made there."""
+    if stream is None:
+        return
+    main = torch.cuda.current_stream(stream.device)
+    main.wait_stream(stream)
+    for tensor in outputs:
+        if tensor is not None:
+            tensor.record_stream(main)
 
 
 class GradAccumulator:
@@ -62,31 +80,18 @@ class GradAccumulator:
             self.parts, self.graph_task = [], current
         self.parts.append((left, right))
 
-    def join(self, *outputs: Tensor | None) -> None:
-        """Let what follows wait for the stream, and read ``outputs``, which were made there."""
-        if self.stream is None:
-            return
-        main = torch.cuda.current_stream(self.stream.device)
-        main.wait_stream(self.stream)
-        for tensor in outputs:
-            if tensor is not None:
-                tensor.record_stream(main)
-
     def take(self) -> Tensor | None:
         """The sum of all parts, which are then forgotten."""
         if not self.parts:
             return None
-        with self._on_stream():
+        with _HERE if self.stream is None else torch.cuda.stream(self.stream):
             (left, right), *rest = self.parts
             total = left @ right
             for left, right in rest:
                 total.addmm_(left, right)
         self.parts = []
-        self.join(total)
+        join(self.stream, total)
         return total
-
-    def _on_stream(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
 
 def defer_grad(values: Tensor, accumulator: GradAccumulator) -> Tensor:

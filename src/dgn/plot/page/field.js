@@ -1,5 +1,5 @@
-// Fields and operators on a graph, with the conventions of dgn: edge e leads from source[e] = j to target[e] = i,
-// a field holds on it the component at i towards j, and what is up to 1e-8 of the largest component counts as 0.
+// Fields and operators on a graph, with the conventions of dgn: edge e leads from source[e] = j to target[e] = i, its
+// field is the component at i towards j, and components up to 1e-8 of the largest count as 0.
 "use strict";
 
 const Field = (() => {
@@ -38,7 +38,7 @@ const Field = (() => {
     return scaled.map((value, e) => divide(value, norm[graph.target[e]]));
   }
 
-  // The first of two fields, turned by an angle in the plane that both span at each node; where they span none it stays.
+  // The first of two fields, rotated in the plane that both span at each node; unchanged where they are collinear.
   function rotate(graph, first, second, angle) {
     const one = normalize(graph, first, 2);
     const two = normalize(graph, second, 2);
@@ -54,7 +54,7 @@ const Field = (() => {
     });
   }
 
-  // Numbers in (0, 1) that follow from a seed (the generator mulberry32).
+  // Pseudorandom numbers in (0, 1) from a seed (mulberry32).
   function randomNumbers(seed) {
     let state = seed >>> 0;
     return () => {
@@ -83,7 +83,7 @@ const Field = (() => {
     return field.map((value, e) => value + random[e] * strength * mean);
   }
 
-  // One neighbour decides at each node: the largest (temperature null; equal ones share) or a softmax.
+  // Hardened field: the largest component of each node (temperature null; equal ones share) or a softmax.
   function harden(graph, field, temperature) {
     const clean = significant(field);
     const size = clean.map(Math.abs);
@@ -97,7 +97,7 @@ const Field = (() => {
     return clean.map((value, e) => Math.sign(value) * divide(chosen[e], total[graph.target[e]]));
   }
 
-  // The field that the controls ask for, rows of norm 1.
+  // The field selected by the controls, rows of norm 1.
   function shape(graph, settings) {
     const direction = (k) => gradient(graph, graph.potential[k - 1]);
     let field = distort(graph, direction(settings.direction), settings.strength, settings.draw);
@@ -122,13 +122,13 @@ const Field = (() => {
 
   function apply(graph, weights, signal, absolute) {
     const summed = sumToTarget(graph, weights.edge.map((weight, e) => weight * signal[graph.source[e]]));
-    const noise = 1e-12 * largest(signal); // rounding, which colours would show as if it were the result
+    const noise = 1e-12 * largest(signal); // rounding errors, which would get a colour
     const result = summed.map((value, i) => value + weights.self[i] * signal[i])
       .map((value) => (Math.abs(value) <= noise ? 0 : value));
     return absolute ? result.map(Math.abs) : result;
   }
 
-  // The operator's name among dgn's aggregators.
+  // The name of the operator as an aggregator of dgn.
   function aggregator(settings) {
     const kinds = { smoothing: "av", derivative: "dx", absolute: "dx", forward: "fwd", backward: "bwd" };
     const option = { none: "", hard: "-hard", soft: `-soft${settings.temperature}` }[settings.hardening];

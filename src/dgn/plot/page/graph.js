@@ -11,7 +11,7 @@ const Draw = (() => {
     return element;
   }
 
-  // A number among others, the largest of which says how many decimals there are: two for weights and potentials.
+  // A formatted number; the largest of its group decides on the decimals: two for weights and potentials.
   function number(value, most = 1) {
     const decimals = most >= 1000 ? 0 : most >= 0.1 ? 2 : 3;
     const fixed = most >= 0.01 && most < 1e5;
@@ -19,13 +19,13 @@ const Draw = (() => {
     return (fixed ? value.toFixed(decimals) : value.toExponential(2).replace("+", "")).replaceAll("-", "\u2212");
   }
 
-  // A colour between brown (-1), neutral (0) and violet (1); the theme says which.
+  // A colour of the theme between brown (-1), neutral (0) and violet (1).
   function tint(share) {
     const part = Math.round(100 * Math.min(Math.abs(share), 1));
     return `color-mix(in oklab, var(--${share < 0 ? "negative" : "positive"}) ${part}%, var(--neutral))`;
   }
 
-  // Text on a tint; on middle browns the theme says which is read.
+  // Text colour on a tint; on medium browns the theme decides.
   function ink(share) {
     if (share >= -0.55 && share <= 0.6) return "var(--ink)";
     return share > 0 || share < -0.87 ? "var(--on-strong)" : "var(--on-brown)";
@@ -39,20 +39,20 @@ const Draw = (() => {
   function fit(svg, place) {
     const xs = place.map(([x]) => x), ys = place.map(([, y]) => y);
     const middle = (Math.min(...xs) + Math.max(...xs)) / 2, top = Math.min(...ys) - MARGIN;
-    const width = Math.max(Math.max(...xs) - Math.min(...xs) + 2 * MARGIN, NARROWEST); // or one node would fill the card
+    const width = Math.max(Math.max(...xs) - Math.min(...xs) + 2 * MARGIN, NARROWEST); // otherwise one node would fill the card
     const height = Math.max(...ys) - top + MARGIN, left = middle - width / 2;
     svg.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
     size(svg, Math.min(width * 0.62, 900), width * 1.15, width / height);
   }
 
-  // The style sheet takes the least width back where the height is bounded: beside the drawing would be nothing.
+  // The style sheet removes the minimal width where the height is bounded, to avoid empty space beside the drawing.
   function size(svg, least, most, ratio) {
     svg.style.setProperty("--least", `${least}px`);
     svg.style.setProperty("--ratio", ratio);
     svg.style.maxWidth = `${most}px`;
   }
 
-  // A bond as chemists draw it.
+  // Bonds, with as many lines as their order; the second line of an aromatic bond is dashed.
   function bonds(graph, place) {
     const group = make("g", { class: "bonds" });
     graph.lines.forEach(([i, j, order]) => {
@@ -90,7 +90,7 @@ const Draw = (() => {
       group.append(make("polygon", { class: "arrow", points: points.map((point) => point.join(",")).join(" ") }));
     }
     if (numbers && weight !== 0) {
-      // Numbers are wider than high: beside a steep edge they need more room.
+      // Numbers are wider than high: next to a steep edge they need a larger offset.
       const [tx, ty] = at((RADIUS + length / 2) / 2 - 1, 12 + 8 * Math.abs(uy));
       group.append(make("text", { x: tx, y: ty, class: "weight" }, number(weight)));
     }
@@ -112,12 +112,12 @@ const Draw = (() => {
     return group;
   }
 
-  // Nodes coloured by values; edges plain, or with weights.
+  // Nodes coloured by values; edges without or with weights.
   function graph(svg, scene, values, weights, numbers) {
     const place = places(scene), most = bound(values);
     const layer = [bonds(scene, place)];
     if (weights) {
-      const room = scene.lines.length <= 1.5 * values.length; // among more edges numbers would cover each other
+      const room = scene.lines.length <= 1.5 * values.length; // with more edges the numbers would overlap
       scene.source.forEach((_, e) => {
         const drawn = half(scene, place, e, weights.edge[e], weights.field[e], numbers && room);
         if (drawn) layer.push(drawn);

@@ -1,4 +1,4 @@
-// The page: controls in, drawings, tables and a summary out.
+// The page: drawings, tables and a summary that follow the controls.
 "use strict";
 
 const Page = (() => {
@@ -10,7 +10,7 @@ const Page = (() => {
   let announced = 0;
 
   const scene = () => scenes[Number(get("graph").value) || 0];
-  const bare = () => scene().lines.length === 0; // no two nodes are joined: there is no direction
+  const bare = () => scene().lines.length === 0; // without edges there is no direction
   const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
   function options(id, entries) {
@@ -33,14 +33,14 @@ const Page = (() => {
     };
   }
 
-  const single = () => get("signal").selectedIndex === 0; // by place: a signal may be called as one likes
+  const single = () => get("signal").selectedIndex === 0; // by index: a signal may have any name
 
   function signal() {
     const name = get("signal").value, chosen = Number(get("node").value);
     return single() ? scene().labels.map((_, i) => (i === chosen ? 1 : 0)) : scene().signals[name];
   }
 
-  // What depends on the graph: its directions, nodes and signals.
+  // Controls that depend on the graph: its directions, nodes and signals.
   function choose() {
     const { labels, notes, signals, word } = scene();
     options("direction", notes.map((note, k) => [k + 1, bare() ? "none" : `${k + 1}: \u03bb = ${note}`]));
@@ -89,7 +89,7 @@ const Page = (() => {
       row([`${labels[target[e]]} reads ${labels[j]}`, show(found.field[e]), show(found.edge[e])])));
   }
 
-  // What has a meaning only where nodes are joined gives way to a sentence.
+  // Without edges, a sentence replaces the drawings.
   function drawBare() {
     const { name, word, potential } = scene();
     Draw.graph(get("field"), scene(), potential[0], null, false);
@@ -110,7 +110,7 @@ const Page = (() => {
       + `The signal goes from ${range(x)}, the result from ${range(found.result)}, strongest at ${labels[top]}.`;
   }
 
-  // Nodes of the first drawing are buttons behind one stop of the Tab key.
+  // Nodes of the first drawing are buttons with a single tab stop (roving tabindex).
   function buttons(x) {
     const chosen = Number(get("node").value), { labels, potential } = scene();
     const phi = potential[Number(get("direction").value) - 1];
@@ -145,7 +145,7 @@ const Page = (() => {
     document.querySelectorAll(".name").forEach((place) => { place.textContent = found.name; });
     get("before").setAttribute("aria-label", `Signal, from ${range(x)}; numbers in the table below`);
     get("after").setAttribute("aria-label", `Result, from ${range(found.result)}; numbers in the table below`);
-    // A slider moves many times a second: say only where it comes to rest.
+    // A slider moves many times a second: announce its final value only.
     clearTimeout(announced);
     announced = setTimeout(() => { get("summary").textContent = summary(found, x); }, 150);
   }
@@ -162,7 +162,7 @@ const Page = (() => {
     const node = event.target.closest(".node");
     if (!node) return;
     const count = scene().labels.length, i = Number(node.dataset.node);
-    const go = (other) => { // the stop of the Tab key goes along, or Shift and Tab would lead back into the drawing
+    const go = (other) => { // the tab stop moves along, otherwise Shift+Tab would return into the drawing
       node.setAttribute("tabindex", -1);
       other.setAttribute("tabindex", 0);
       other.focus();
@@ -174,7 +174,7 @@ const Page = (() => {
     event.preventDefault();
   }
 
-  // On a narrow screen the drawing comes first and stays in sight, so that the effect of a control is seen.
+  // On a narrow screen the drawing comes first and stays visible, so that the effect of a control is visible too.
   function arrange(narrow) {
     if (narrow.matches) get("controls").before(get("field-card"));
     else get("summary").after(get("field-card"));

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from dgn.graph.components import members
+from dgn.spectral.degeneracy import REPEATED, canonicalize
+from dgn.spectral.spectrum import ROUNDING
 
 BATCH_ENTRIES = 1 << 24  # 128 MiB of float64 per batched solve
 
@@ -59,17 +61,30 @@ def solve_dense(
 def _lowest(
     matrices: NDArray[np.float64], trivial: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The eigenpairs after the trivial one of each matrix, at most ``count``."""
-    values, vectors = torch.linalg.eigh(torch.from_numpy(matrices))
-    check_one_zero(values.numpy())
-    return values[:, 1 : count + 1].numpy(), _without(trivial, vectors[:, :, 1 : count + 1].numpy())
+    """The eigenpairs after the trivial one of each matrix, at most ``count``, in canonical bases of eigenspaces."""
+    values, vectors = (result.numpy() for result in torch.linalg.eigh(torch.from_numpy(matrices)))
+    check_one_zero(values)
+    values, vectors = values[:, 1:], vectors[:, :, 1:]
+    rounding = 2 * ROUNDING * np.diagonal(matrices, axis1=1, axis2=2).max(axis=1)
+    equal = np.diff(values[:, : count + 1]) <= np.maximum(rounding[:, None], REPEATED * values[:, 1 : count + 1])
+    for one in np.flatnonzero(equal.any(axis=1)):
+        canonicalize(values[one], vectors[one], rounding[one], count)
+    return values[:, :count], orthonormal_to(trivial, vectors[:, :, :count])
 
 
-def _without(trivial: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Unit vectors, projected off the trivial one, which rounding mixes with the first at a small eigenvalue."""
-    unit = trivial / np.linalg.norm(trivial, axis=1, keepdims=True)
-    rest = vectors - unit[:, :, None] * np.einsum("bn,bnm->bm", unit, vectors)[:, None]
-    return np.asarray(rest / np.linalg.norm(rest, axis=1, keepdims=True))
+def orthonormal_to(trivial: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Nearly orthonormal vectors made orthonormal, and orthogonal to the trivial one, in their order. [b, n, m]
+
+    At an eigenvalue not far above rounding an eigenvector computed densely contains some of the trivial one. Twice,
+    against rounding.
+    """
+    basis = [trivial / np.linalg.norm(trivial, axis=1, keepdims=True)]
+    for column in np.moveaxis(vectors, 2, 0):
+        rest = column
+        for unit in basis * 2:
+            rest = rest - unit * np.einsum("bn,bn->b", unit, rest)[:, None]
+        basis.append(rest / np.linalg.norm(rest, axis=1, keepdims=True))
+    return np.stack(basis[1:], axis=2)
 
 
 def check_one_zero(values: NDArray[np.float64]) -> None:

@@ -9,11 +9,13 @@ from torch import Tensor
 
 from dgn.graph import Graph
 from dgn.graph.components import Members, members
+from dgn.kernels.numba.eigenbasis import canonicalize
 from dgn.kernels.numba.eigh import solve_tasks
 from dgn.kernels.numba.sign import signs
 from dgn.kernels.numba.simd_float64 import LANES
 from dgn.kernels.numba.threads import for_chunks
 from dgn.kernels.numba.union_find import connected, sort_edges
+from dgn.spectral.degeneracy import PIVOT, REPEATED
 from dgn.spectral.laplacians import Normalization
 from dgn.spectral.sign import NEARLY, UNDECIDED
 from dgn.spectral.solvers.dense import check_lowest
@@ -81,26 +83,58 @@ def solve_direct(
     :math:`D^{-1/2} (D - A) D^{-1/2}` (:func:`dgn.laplacian`). ``chosen`` are the components to solve, of two or more
     nodes each.
 
-    Components are independent: the result is bitwise identical for any number of threads and any batch.
+    Components are independent: the result is bitwise identical for any number of threads and any batch. A repeated
+    eigenspace has its canonical basis, also where it goes on beyond the last column; but not that of the last column
+    alone.
 
     ``component`` [N] numbers the component of each node. Returns values [C, count] and vectors [N, count], with NaN
     and 0 where there are none, and the degree [N], 0 on components that were not chosen.
     """
-    group, num_nodes = members(component), len(component)
-    values = np.full((len(group.size), count), np.nan)
-    vectors, degree = np.zeros((num_nodes, count)), np.zeros(num_nodes)
+    group = members(component)
+    values, vectors, degree, more = _lowest(edges, component, group, chosen, count, symmetric)
+    rounding = rounding_of(degree, component, len(values), symmetric)
+    arrays = chosen, *group[:3], values, rounding, REPEATED, PIVOT, vectors
+    for_chunks(lambda first, last: canonicalize(first, last, *arrays), len(chosen), 256)
+    if count > 1 and more.any():
+        equal = values[:, -1] - values[:, -2] <= np.maximum(rounding, REPEATED * values[:, -1])  # false for NaN
+        more = np.where(equal, np.exp2(np.ceil(np.log2(np.maximum(more, 0.5)))), 0.0)  # 0.5, 1, 2, 4, ...: few batches
+        for extra in np.unique(more[more >= 1]):
+            nodes = (more == extra)[component]
+            vectors[nodes] = _of_whole_eigenspaces(edges, component, nodes, count, int(extra), symmetric)
+    return values, vectors, degree
+
+
+def _of_whole_eigenspaces(
+    edges: Edges, component: Integers, chosen: NDArray[np.bool_], count: int, extra: int, symmetric: bool
+) -> Array:
+    """The first ``count`` vectors of the components of the ``chosen`` nodes [N], from ``extra`` more."""
+    name = chosen.cumsum() - 1
+    inside = chosen[edges.source] & chosen[edges.target]
+    weight = edges.weight[inside] if len(edges.weight) else edges.weight
+    part = Edges(name[edges.source[inside]], name[edges.target[inside]], weight)
+    number = np.unique(component[chosen], return_inverse=True)[1]
+    every = np.arange(number.max() + 1)
+    return solve_direct(part, number, every, count + extra, symmetric)[1][:, :count]
+
+
+def _lowest(
+    edges: Edges, component: Integers, group: Members, chosen: Integers, count: int, symmetric: bool
+) -> tuple[Array, Array, Array, Array]:
+    """:func:`solve_direct` with an arbitrary basis of each eigenspace, and how many more vectors the last one has."""
+    values, more = np.full((len(group.size), count), np.nan), np.zeros(len(group.size))
+    vectors, degree = np.zeros((len(component), count)), np.zeros(len(component))
     if len(chosen) == 0:
-        return values, vectors, degree
+        return values, vectors, degree, more
     size, stride = group.size[chosen], np.zeros_like(group.size)
     stride[chosen] = np.where(size <= BATCHED_LIMIT, size, -(-size // LANES) * LANES)
     by_component = sort_edges(*edges, component, group.place, stride)
     order, begin = tasks(group, chosen)
     noise = np.random.default_rng(0).uniform(-0.5, 0.5, int(size.max()) * count)
-    arrays = order, begin, *group[:3], *by_component, noise, symmetric, BATCHED_LIMIT, values, vectors, degree
+    arrays = order, begin, *group[:3], *by_component, noise, symmetric, BATCHED_LIMIT, values, vectors, degree, more
     for_chunks(lambda first, last: solve_tasks(first, last, *arrays), len(begin) - 1, 4)
     norm = 1.0 if symmetric else np.maximum.reduceat(degree[group.nodes], group.start)[chosen]
     check_lowest(values[chosen, 0], 2 * norm)
-    return values, vectors, degree
+    return values, vectors, degree, more
 
 
 def tasks(group: Members, chosen: Integers) -> tuple[Integers, Integers]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array, eye_array
 from scipy.sparse.linalg import splu
 
-from dgn.spectral.solvers.dense import check_lowest
+from dgn.spectral.solvers.dense import check_lowest, orthonormal_to
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def solve_shift_invert(adjacency: csr_array, symmetric: csr_array, trivial: Arra
     if n <= LARGEST_FALLBACK:
         all_values, vectors = np.linalg.eigh(symmetric.toarray())
         check_lowest(all_values[1:2], norm)
-        return all_values[1 : count + 1], vectors[:, 1 : count + 1]
+        return all_values[1 : count + 1], orthonormal_to(trivial[None], vectors[None, :, 1 : count + 1])[0]
     raise ArithmeticError(
         f"directions: expected residuals below {ACCURACY} times the norm of the matrix and {RELATIVE_ACCURACY} times "
         f"the eigenvalue for a component of {n} nodes, got {worst:.1e} times as much after {RESTARTS} restarts; its "
