@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.data.datasets.moleculenet import NOTE as MOLECULENET
@@ -26,7 +27,8 @@ class Benchmark:
     """Graphs with targets and a split, and the shapes of a network's inputs and outputs.
 
     ``graphs`` hold ``nodes["x"]``, optionally ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
-    node-level tasks) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_categories`` and
+    node-level tasks) and ``graphs["split"]`` (0 training, 1 validation, 2 test); ``nodes["split"]`` instead where the
+    nodes of a graph are of several splits, with 3 for nodes of none. ``node_categories`` and
     ``edge_categories`` are the numbers of categories per column, or None for continuous or absent features. With
     ``coordinates`` the graphs come with their field, from coordinates or otherwise, and no eigenvectors are computed.
     ``note`` describes the source of data that are not official. ``fraction`` is the fraction of the training graphs
@@ -179,6 +181,11 @@ def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
     """
     if fraction == benchmark.fraction:
         return benchmark
+    if "split" in benchmark.graphs.nodes:
+        raise ValueError(
+            f"data.train_fraction: expected 1 where nodes have a split of their own, got {fraction:g}; leave nodes out "
+            "of train_mask instead"
+        )
     if not 0 < fraction < benchmark.fraction:
         raise ValueError(
             f"fraction: expected more than 0 and less than the {benchmark.fraction:g} of the training graphs that is "
@@ -189,6 +196,19 @@ def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
     mask = split != 0
     mask[training[: max(1, round(fraction / benchmark.fraction * len(training)))]] = True
     return replace(benchmark, graphs=benchmark.graphs.select(mask.nonzero()[:, 0]), fraction=fraction)
+
+
+def graphs_in_split(graphs: PackedGraphs, split: int) -> Tensor:
+    """Indices of the graphs of a split: 0 training, 1 validation, 2 test; or of those with a node in it.
+
+    >>> digits = load_benchmark("digits").graphs
+    >>> [len(graphs_in_split(digits, split)) for split in range(3)]
+    [1257, 180, 360]
+    """
+    if "split" not in graphs.nodes:
+        return (graphs.graphs["split"] == split).nonzero()[:, 0]
+    graph = torch.arange(len(graphs)).repeat_interleave(graphs.node_pointer.diff())
+    return torch.bincount(graph[graphs.nodes["split"] == split], minlength=len(graphs)).nonzero()[:, 0]
 
 
 def _load(name: str, source: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.benchmark import Benchmark, with_fraction
+from dgn.data.benchmark import Benchmark, graphs_in_split, with_fraction
 from dgn.data.datasets.smiles import pack_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
@@ -149,9 +149,12 @@ def predict_split(model: TrainedModel, benchmark: Benchmark, split: str) -> Spli
     """
     check_option("split", split, SPLITS)
     graphs = with_fraction(benchmark, model.experiment.data.train_fraction).graphs
-    selected = graphs.select((graphs.graphs["split"] == SPLITS.index(split)).nonzero()[:, 0])
+    selected = graphs.select(graphs_in_split(graphs, SPLITS.index(split)))
     prediction = model.outputs(selected).mean(dim=0)
     target = (selected.nodes if "y" in selected.nodes else selected.graphs)["y"]
+    if "split" in selected.nodes:
+        mask = selected.nodes["split"] == SPLITS.index(split)
+        prediction, target = prediction[mask], target[mask]
     has_classes = model.signature.objective.endswith("classification")
     return SplitPrediction(prediction, target.flatten() if has_classes else target.view_as(prediction))
 
