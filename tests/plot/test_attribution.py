@@ -76,7 +76,7 @@ def test_the_baseline_is_the_graph_without_features() -> None:
 
 
 def test_a_linear_network_gives_its_own_terms() -> None:
-    data = Data(x=torch.randn(4, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
+    data = Data(x=torch.randn(4, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_field=torch.ones(2, 1))
     net = DGN(nn.Linear(3, 8), NetworkSettings(hidden=8, num_layers=0, readout="sum"))
     net.head = nn.Sequential(nn.Linear(8, 1))
     shares = attribute(net, data, steps=2)

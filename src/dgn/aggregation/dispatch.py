@@ -135,7 +135,7 @@ def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph
     if shapes != ((e, w), (n, w)):
         raise ValueError(
             f"weights: expected shapes {((e, w), (n, w))} for {', '.join(plan.names)}, got {shapes}; compute them with "
-            "plan.compute_weights(field, graph) of this plan and graph"
+            "plan.compute_weights(edge_field, graph) of this plan and graph"
         )
 
 

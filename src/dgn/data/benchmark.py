@@ -130,7 +130,7 @@ def load_benchmark(
     if path is not None and source is None and name not in WITHOUT_FILE:
         raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
     graphs = _load(name, source, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
-    if task.coordinates and "field" not in graphs.edges and "x" in graphs.nodes:
+    if task.coordinates and "edge_field" not in graphs.edges and "x" in graphs.nodes:
         graphs = add_coordinates(graphs, graphs.nodes["x"][:, 3:])
     note = graphs.info.get("note") or (NOTES.get(source.name, "") if source is not None else "")
     benchmark = Benchmark(

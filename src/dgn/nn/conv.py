@@ -13,7 +13,7 @@ from dgn.graph.checks import check_option
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
 from dgn.nn.fused.select import conv_is_fused, update_by_degree_pays
 from dgn.nn.init import reset
-from dgn.nn.inputs import check_arguments, read_bipartite, read_scalers
+from dgn.nn.inputs import check_arguments, read_bipartite, read_scalers, refuse_positional
 from dgn.nn.linear import MessageLinear, UpdateLinear, add_bias, grouped_linear, multiply, update_by_degree
 
 Features = Tensor | tuple[Tensor, Tensor]
@@ -56,12 +56,12 @@ class DGNConv(nn.Module):
             published numbers; ``"message"``, the node's message to itself, as in B_dx applied to messages.
 
     Shapes:
-        ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
+        ``x`` [N, in_channels], or a pair of sources and targets; ``edge_field`` [E, K]; ``edge_attr`` [E, edge_dim];
         ``gap`` [N, K], of the targets, for groups of directions; returns [N, out_channels].
 
     >>> conv = DGNConv(8, 16, aggregators=["mean", "dx1"])
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> conv(torch.randn(3, 8), edge_index, field=torch.tensor([[-1.0], [1.0], [-1.0], [1.0]])).shape
+    >>> conv(torch.randn(3, 8), edge_index, edge_field=torch.tensor([[-1.0], [1.0], [-1.0], [1.0]])).shape
     torch.Size([3, 16])
     """
 
@@ -102,14 +102,19 @@ class DGNConv(nn.Module):
         self,
         x: Features,
         edge_index: Any,
-        field: Tensor | None = None,
+        *positional: object,
+        edge_field: Tensor | None = None,
         edge_attr: Tensor | EdgeTable | None = None,
         weights: Weights | None = None,
         gap: Tensor | None = None,
     ) -> Tensor:
-        """Convolve; ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again."""
+        """Convolve; all but ``x`` and ``edge_index`` is given by keyword, as a field cannot be told from edge features.
+
+        ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again.
+        """
+        refuse_positional(type(self).__name__, positional)
         if isinstance(x, tuple):
-            return self._bipartite(x, edge_index, field, edge_attr, gap)
+            return self._bipartite(x, edge_index, edge_field, edge_attr, gap)
         if x.dim() != 2 or x.size(1) != self.in_channels or not x.is_floating_point():
             raise ValueError(
                 f"x: expected floating-point numbers [N, {self.in_channels}], got {x.dtype} {list(x.shape)}; "
@@ -117,7 +122,7 @@ class DGNConv(nn.Module):
             )
         graph = as_graph(edge_index, x.size(0))
         if weights is None:
-            weights = self.plan.cached_weights(field, graph, gap, x.dtype)
+            weights = self.plan.cached_weights(edge_field, graph, gap, x.dtype)
         if conv_is_fused(x, self, weights, edge_attr):
             from dgn.nn.fused.gpu_conv import fused_conv
 
@@ -211,7 +216,7 @@ class DGNConv(nn.Module):
         self,
         x: tuple[Tensor, Tensor],
         edge_index: Any,
-        field: Tensor | None,
+        edge_field: Tensor | None,
         edge_attr: Tensor | EdgeTable | None,
         gap: Tensor | None,
     ) -> Tensor:
@@ -225,7 +230,8 @@ class DGNConv(nn.Module):
         graph = read_bipartite(edge_index, source.size(0), target.size(0))
         if gap is not None:
             gap = torch.cat([gap, gap.new_full((source.size(0), gap.size(1)), torch.nan)])
-        return self.forward(torch.cat([target, source]), graph, field, edge_attr, gap=gap)[: target.size(0)]
+        whole = self.forward(torch.cat([target, source]), graph, edge_field=edge_field, edge_attr=edge_attr, gap=gap)
+        return whole[: target.size(0)]
 
     def __repr__(self) -> str:
         message = (

@@ -30,6 +30,16 @@ def read_bipartite(edge_index: Any, num_sources: int, num_targets: int) -> Graph
     return remember_with(edge_index, (Graph, num_sources, num_targets), make)
 
 
+def refuse_positional(module: str, positional: tuple[object, ...]) -> None:
+    """Refuse a third positional argument: other layers of PyG take edge features or weights there."""
+    if positional:
+        came = [list(value.shape) if isinstance(value, Tensor) else type(value).__name__ for value in positional]
+        raise TypeError(
+            f"{module}: expected x and edge_index by position and all else by keyword, got {len(positional)} more by "
+            f"position, {', '.join(map(str, came))}; write edge_field= for a field and edge_attr= for edge features"
+        )
+
+
 def check_arguments(in_channels: int, out_channels: int, message: object, edge_dim: int | None, towers: int) -> None:
     """Refuse what makes no convolution."""
     if in_channels < 1 or out_channels < 1:

@@ -45,7 +45,8 @@ def attribute(network: DGN | Ensemble, data: Any, target: int = 0, steps: int = 
     read has share 0; a network that is linear in its inputs gives its own terms.
 
     ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[index]``, with the network's inputs: ``x``,
-    ``edge_index``, ``field``, ``edge_attr``, ``potential``, ``structure``. ``target`` is the column of the output.
+    ``edge_index``, ``edge_field``, ``edge_attr``, ``node_potential``, ``structure``. ``target`` is the column of the
+    output.
     """
     if isinstance(network, Ensemble):
         return average([attribute(member, data, target, steps) for member in network.members])
@@ -120,16 +121,16 @@ def _forward_copies(network: DGN, data: Any, inputs: Sequence[Tensor], copies: i
     size = data.x.size(0)
     index = torch.arange(copies, device=nodes.device)
     shift = (index * size).repeat_interleave(data.edge_index.size(1))
-    fields = [getattr(data, name, None) for name in ("field", "potential", "gap")]
+    fields = [getattr(data, name, None) for name in ("edge_field", "node_potential", "gap")]
     field, potential, gap = (None if values is None else values.double().repeat(copies, 1) for values in fields)
     outputs: Tensor = network(
         nodes,
         data.edge_index.repeat(1, copies) + shift,
-        field,
-        edges if network.settings.edge_dim is not None else None,
-        index.repeat_interleave(size),
-        potential,
-        copies,
+        edge_field=field,
+        edge_attr=edges if network.settings.edge_dim is not None else None,
+        batch=index.repeat_interleave(size),
+        node_potential=potential,
+        num_graphs=copies,
         gap=gap,
     )
     return outputs

@@ -27,8 +27,8 @@ class Scores(NamedTuple):
 def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
     """Names of the node and edge inputs that a network or its weights read, among those that the graphs have."""
     potential, gap = settings.reads_potential, settings.plan.needs_gap
-    nodes = {"x": True, "structure": True, "potential": potential, "gap": gap}
-    edges = {"field": True, "edge_attr": settings.edge_dim is not None}
+    nodes = {"x": True, "structure": True, "node_potential": potential, "gap": gap}
+    edges = {"edge_field": True, "edge_attr": settings.edge_dim is not None}
     return {
         "nodes": [name for name, is_read in nodes.items() if is_read and name in graphs.nodes],
         "edges": [name for name, is_read in edges.items() if is_read and name in graphs.edges],
@@ -41,7 +41,7 @@ def predict(network: nn.Module, batch: Batch, returns: Returns = "prediction") -
         batch.nodes["x"],
         batch.graph,
         edge_attr=batch.edges.get("edge_attr"),
-        potential=batch.nodes.get("potential"),
+        node_potential=batch.nodes.get("node_potential"),
         weights=batch.weights,
         node_mask=batch.node_mask if batch.padded else None,
         structure=batch.nodes.get("structure"),

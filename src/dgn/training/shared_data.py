@@ -76,7 +76,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             )
     names, plan = _names(experiment, benchmark, graphs), network.plan
     store = DeviceDataset(graphs, names, dataset_device(graphs, device))
-    store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
+    store.weights = plan.compute_weights(store.edges.get("edge_field"), store.graph, store.nodes.get("gap"))
     assert store.graph.batch is not None
     shown = torch.isin(store.graph.batch, numbers[0].to(store.device))
     delta = mean_log_degree(store.graph.in_degree[shown]) if initial is None else initial.signature.delta
@@ -88,9 +88,9 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if network.tta_mirror or mirrors_alone(experiment.augmentation):
         store.mirrored = reflect_weights(plan, store)
     if mirrors_alone(experiment.augmentation) or not changes_field(experiment.augmentation):
-        store.edges.pop("field", None)  # all weights are known: nobody reads it again
+        store.edges.pop("edge_field", None)  # all weights are known: nobody reads it again
         store.nodes.pop("gap", None)
-    elif "field" not in store.edges:
+    elif "edge_field" not in store.edges:
         raise ValueError(
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
@@ -135,12 +135,12 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
     distorts_potential = augmentation.distortion > 0 and augmentation.distortion_of == "potential"
     reads_potential = experiment.network.reads_potential or distorts_potential
     wanted = {
-        "potential": _needs_coordinates(experiment, benchmark) or reads_potential,
+        "node_potential": _needs_coordinates(experiment, benchmark) or reads_potential,
         "component": augmentation.reflection,
         "y": True,
         "split": True,
     }
-    if wanted["potential"] and "potential" not in graphs.nodes:
+    if wanted["node_potential"] and "node_potential" not in graphs.nodes:
         raise ValueError(
             "potential: expected values of nodes for network.num_eigenvector_features, the directional readout, "
             "network.tta_mirror, augmentation.mirror, cutout or distortion_of: potential, got graphs with a field "

@@ -12,7 +12,7 @@ from dgn.data.benchmark import Benchmark
 from dgn.data.io.sources import PACKED, TABLE, load_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import SHARES
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_directions, check_option
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -56,6 +56,8 @@ def benchmark_from_graphs(
         if name not in getattr(packed, table):
             raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
     packed = as_2d_features(_with_split(packed, level, seed))
+    if "edge_field" in packed.edges and "node_potential" in packed.nodes:
+        check_directions(packed.edges["edge_field"], packed.nodes["node_potential"], packed.graph.edge_index)
     y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
     metric = metric or METRICS[objective]
     return Benchmark(
@@ -66,7 +68,7 @@ def benchmark_from_graphs(
         num_targets=_num_targets(y, objective),
         node_categories=_categories("x", packed.nodes["x"]),
         edge_categories=None if edge_attr is None else _categories("edge_attr", edge_attr),
-        coordinates="field" in packed.edges,
+        coordinates="edge_field" in packed.edges,
     )
 
 
@@ -147,7 +149,7 @@ def _check_split(split: Tensor, counted: str) -> None:
 def as_2d_features(graphs: PackedGraphs) -> PackedGraphs:
     """The graphs with continuous features and fields in two dimensions; NaN and infinity are refused."""
     tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
-    for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
+    for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "edge_field")):
         values = getattr(graphs, level).get(name)
         if values is not None and values.is_floating_point():
             if not bool(values.isfinite().all()):
