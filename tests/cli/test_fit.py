@@ -39,8 +39,10 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     assert "25 rows in out.csv" in predicted.output
     assert "1 row without a prediction (line 26)" in predicted.output
     lines = Path("out.csv").read_text().splitlines()
-    assert lines[0] == "smiles,y,y_prediction,y_spread,y_lower,y_upper,problem"
-    assert lines[-1] == "C((,5,,,,,RDKit cannot read it"
+    outside = "similarity,nearest_training_molecule,outside_training"
+    assert lines[0] == f"smiles,y,y_prediction,y_spread,y_lower,y_upper,{outside},problem"
+    assert lines[-1] == "C((,5,,,,,,,,RDKit cannot read it"
+    assert all(line.split(",")[3] == "" for line in lines[1:])  # one member has no spread
     refused = dgn("fit", table, *QUICK)
     assert refused.exit_code == 1
     assert "which exists" in refused.output
@@ -94,7 +96,7 @@ def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     assert "some target values missing; kept" in done.output
     assert Path("m/roc.png").exists()
     dgn("predict", "m", "tox.csv", "-o", "p.csv", "--device", "cpu", "-q")
-    assert Path("p.csv").read_text().splitlines()[0].endswith("a_probability,a_spread,b_probability,b_spread,problem")
+    assert ",a_probability,a_spread,b_probability,b_spread,similarity," in Path("p.csv").read_text().splitlines()[0]
 
 
 def test_a_column_without_a_test_split_is_not_used(dgn: Any) -> None:

@@ -124,13 +124,14 @@ def read_splits(
 ) -> "tuple[TableData, Split, str | None]":
     """The molecules of a table, their splits, and the split column, if one is used."""
     from dgn.molecules.rows import read_table
-    from dgn.molecules.split import drop_unlearnable, split_molecules
+    from dgn.molecules.split import drop_unlearnable, split_molecules, unequal_targets
 
     column, unused = split_column(table, split, "val" if test == 0 else "test")
     data = read_table(table, smiles, targets, task, column)
     splits = split_molecules(data.molecules, data.task, None if column else split, seed, test)
-    data, splits = drop_unlearnable(data, splits._replace(notes=(*unused, *splits.notes)))
-    return data, splits, column
+    data, splits = drop_unlearnable(data, splits)
+    unequal = unequal_targets(data.molecules.values, splits.assignment, data.targets)
+    return data, splits._replace(notes=(*unused, *splits.notes, *unequal)), column
 
 
 def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | None, tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """Training of the members of an ensemble. Apart from prediction, which does not load Lightning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +15,15 @@ from dgn.training.experiment import Experiment
 from dgn.training.model import TrainedModel, join, load_trained
 from dgn.training.run import EpochReport, RunResult
 from dgn.training.trainer import train
+from dgn.tuning.space import Value
 
 
 class TrainedEnsemble(NamedTuple):
-    """The members as one model, and the results of their training."""
+    """The members as one model, the results of their training, and the trials of a search."""
 
     model: TrainedModel
     results: list[RunResult]
+    trials: Sequence[dict[str, Value]] = ()
 
 
 def train_ensemble(

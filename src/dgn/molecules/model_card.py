@@ -97,7 +97,26 @@ def interval_text(model: Model) -> str:
     if few:
         of_targets = "" if len(few) == len(counts) else f" of {', '.join(few)}"
         text += f" Intervals{of_targets} are infinite: {min(counts)} validation molecules are too few."
-    return text
+    return " ".join([text, *coverage_notes(model)])
+
+
+def coverage_notes(model: Model) -> list[str]:
+    """A sentence for each target whose intervals cover far more or less of the test split than promised.
+
+    Far is more than 5 points off, and not chance (binomial test, p < 0.01).
+    """
+    from scipy.stats import binomtest
+
+    level, notes = model.facts["interval"], []
+    for name, scores in model.facts["metrics"].get("test", {}).get("targets", {}).items():
+        coverage, count = scores["coverage"], int(scores["molecules"])
+        if abs(coverage - level) > 0.05 and binomtest(round(coverage * count), count, level).pvalue < 0.01:
+            notes.append(
+                f"The {100 * level:g} % intervals of {name} cover {100 * coverage:.0f} % of the test split: its "
+                "molecules are not distributed like those of the validation split, so do not rely on them for such "
+                "molecules."
+            )
+    return notes
 
 
 def data_text(facts: Mapping[str, Any]) -> list[str]:

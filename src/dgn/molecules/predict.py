@@ -20,6 +20,7 @@ from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import SAMPLE
 from dgn.molecules.table import Row, Table, write_rows
 
+DOMAIN = ("similarity", "nearest_training_molecule", "outside_training")
 PROBLEM = "problem"
 
 
@@ -51,12 +52,11 @@ class PredictSummary(NamedTuple):
 
 def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
     """Predictions for SMILES in memory, [R, T], NaN for unreadable ones, and the problem of each."""
-    chunks = [_align(model, chunk) for chunk in predict_chunks(model.ensemble, _chunks(smiles))]
-    problems = [problem for _, chunk_problems in chunks for problem in chunk_problems]
+    chunks = list(predict_chunks(model.ensemble, _chunks(smiles), domain=model.domain))
     empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
-    mean = torch.cat([empty, *(prediction.mean for prediction, _ in chunks)])
-    spread = torch.cat([empty, *(prediction.spread for prediction, _ in chunks)])
-    return Prediction(mean, spread), problems
+    predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
+    problems = [problem for chunk in chunks for problem in chunk.problems]
+    return Prediction(*(torch.cat(parts) for parts in zip(*predictions, strict=True))), problems
 
 
 def predict_table(
@@ -69,7 +69,8 @@ def predict_table(
     """Write the table with its predictions in new columns, chunk by chunk.
 
     Regression adds ``_prediction``, ``_spread`` (standard deviation over the ensemble), ``_lower`` and ``_upper``;
-    classification ``_probability`` and ``_spread``. The column ``problem`` explains a missing prediction.
+    classification ``_probability`` and ``_spread``. The spread of a single member is empty. ``DOMAIN`` columns relate a
+    molecule to those of training. The column ``problem`` explains a missing prediction.
     """
     options = options or PredictOptions()
     check_output(out, table.path)
@@ -100,7 +101,8 @@ def new_columns(model: Model, embedding: bool = False) -> list[str]:
     if embedding:
         return [*(f"embedding_{index}" for index in range(model.ensemble.embed([]).size(1))), PROBLEM]
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
-    return [*(f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes), PROBLEM]
+    predictions = [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
+    return [*predictions, *(() if model.domain is None else DOMAIN), PROBLEM]
 
 
 def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
@@ -117,12 +119,15 @@ def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
 def format_prediction(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
     """Predictions as text, one list per row, to the digits that their scale needs; empty for NaN and infinity."""
     if model.task == "regression":
-        half = model.half_width(prediction.spread, level)
-        columns = [prediction.mean, prediction.spread, prediction.mean - half, prediction.mean + half]
+        columns = [prediction.mean, prediction.spread, *model.interval(prediction, level)]
     else:
-        columns = [*prediction]
+        columns = [prediction.mean, prediction.spread]
     values = torch.stack(columns, dim=2).flatten(1)
-    scales = model.scale.repeat_interleave(len(columns)).tolist()
+    # Digits of a logarithm are those of the value itself.
+    scales = [
+        math.inf if target.log else scale for target, scale in zip(model.targets, model.scale.tolist(), strict=True)
+    ]
+    scales = [scale for scale in scales for _ in columns]
     return [[_digits(*pair) for pair in zip(row, scales, strict=True)] for row in values.tolist()]
 
 
@@ -169,14 +174,16 @@ def _stream(
             yield ["" if row.problem else row.values[position] for row in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
-        for chunk in predict_chunks(model.ensemble, chunks(), options.workers, options.embedding):
+        domain = None if options.embedding else model.domain
+        for chunk in predict_chunks(model.ensemble, chunks(), options.workers, options.embedding, domain):
             yield queue.pop(0), (_cells(model, chunk, options), chunk.problems)
 
 
 def _cells(model: Model, chunk: ChunkOutput, options: PredictOptions) -> list[list[str]]:
     """The text of predictions or embeddings for all rows of a chunk; empty for unreadable ones."""
     if not options.embedding:
-        return format_prediction(model, _align(model, chunk)[0], options.interval)
+        cells = format_prediction(model, _align(model, chunk), options.interval)
+        return [[*row, *more] for row, more in zip(cells, _domain_cells(chunk), strict=True)]
     values = _scatter(chunk.outputs[0], _readable(chunk))
     return [[f"{value:.8g}" if math.isfinite(value) else "" for value in row] for row in values.tolist()]
 
@@ -185,9 +192,20 @@ def _readable(chunk: ChunkOutput) -> Tensor:
     return torch.tensor([not problem for problem in chunk.problems], dtype=torch.bool)
 
 
-def _align(model: Model, chunk: ChunkOutput) -> tuple[Prediction, list[str]]:
-    """Predictions for all rows of a chunk, NaN for unreadable ones, and their problems."""
-    return Prediction(*(_scatter(values, _readable(chunk)) for values in model.combine(chunk.outputs))), chunk.problems
+def _domain_cells(chunk: ChunkOutput) -> list[list[str]]:
+    """The relation to the training molecules as text, for all rows of a chunk; empty for unreadable ones."""
+    comparison = chunk.comparison
+    if comparison is None:
+        return [[] for _ in chunk.problems]
+    similarity = (f"{value:.3f}" for value in comparison.similarity.tolist())
+    cells = zip(similarity, comparison.nearest, comparison.outside, strict=True)
+    return [[""] * len(DOMAIN) if problem else list(next(cells)) for problem in chunk.problems]
+
+
+def _align(model: Model, chunk: ChunkOutput) -> Prediction:
+    """Predictions for all rows of a chunk, NaN for unreadable ones."""
+    prediction = model.combine(chunk.outputs, chunk.comparison)
+    return Prediction(*(_scatter(values, _readable(chunk)) for values in prediction))
 
 
 def _scatter(values: Tensor, mask: Tensor) -> Tensor:

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split
+from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.rows import Molecules, Problem, TableData, remarks, take
 
 SPLITS = ("train", "val", "test")
 MOST = 0.8  # largest fraction in the test split
+FAR = 0.3  # Kolmogorov-Smirnov statistic above which splits differ much in a target
 SPLIT_ALIASES = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2, "holdout": 2,
 }  # fmt: skip
@@ -35,6 +36,8 @@ def split_molecules(
     Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
     Duplicates of a molecule share a split. ``test`` is the fraction of the test split, by default 0.1; with 0 there is
     none.
+
+    Law: the split of a molecule depends on ``seed``, but not on the order of the rows.
     """
     check_test_fraction(test)
     if molecules.split is not None:
@@ -42,7 +45,7 @@ def split_molecules(
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
     names = SPLITS if shares[2] else SPLITS[:2]
     if method in (None, "scaffold"):
-        assignment = scaffold_split([scaffold(key) for key in molecules.keys], shares)
+        assignment = scaffold_split([scaffold(key) for key in molecules.keys], shares, seed)
         missing = missing_classes(assignment, molecules.values, task, names)
         if not missing:
             return Split(assignment, "scaffold")
@@ -66,17 +69,47 @@ def check_test_fraction(test: float | None) -> None:
 
 def random_split(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
     """A random split [R] of 0, 1 and 2 that keeps duplicates together; stratified for a binary task."""
-    groups = list(group(molecules.keys).values())
-    order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed)).tolist()
-    shuffled = [groups[index] for index in order]
+    shuffled = shuffled_groups(molecules.keys, seed)
     if task != "binary":
         return assign_groups(shuffled, len(molecules.keys), shares)
     split = torch.zeros(len(molecules.keys), dtype=torch.uint8)
     for label in (0.0, 1.0):
-        of_class = [rows for rows in shuffled if float(molecules.values[rows[0], 0]) == label]
+        of_class = [rows for rows in shuffled if float(molecules.values[rows, 0].max()) == label]
         rows = [row for members in of_class for row in members]
         split[rows] = assign_groups(of_class, sum(map(len, of_class)), shares)[rows] if rows else split[rows]
     return split
+
+
+def unequal_targets(values: Tensor, split: Tensor, targets: Sequence[Target]) -> list[str]:
+    """A note for each target [R, T] whose distribution in the val or test split is far from that of training.
+
+    Far is a Kolmogorov-Smirnov statistic of more than ``FAR`` that is not chance (p < 0.001).
+    """
+    from scipy.stats import ks_2samp
+
+    notes = []
+    for column, target in enumerate(targets):
+        present = values[:, column]
+        train, *others = (present[(split == index) & ~present.isnan()] for index in range(len(SPLITS)))
+        tests = [ks_2samp(train.numpy(), other.numpy()) if len(train) and len(other) else None for other in others]
+        far = [test is not None and test.statistic > FAR and test.pvalue < 1e-3 for test in tests]
+        if any(far):
+            shown = [
+                ("train", train),
+                *((name, part) for name, part, is_far in zip(SPLITS[1:], others, far, strict=True) if is_far),
+            ]
+            name = target.name if target.classes is None else f"{target.name} = {target.classes[1]}"
+            parts = ", ".join(f"{split_name} {_distribution(part, target)}" for split_name, part in shown)
+            notes.append(
+                f"{name} differs between the splits: {parts}: {shown[-1][0]} scores are those of extrapolation"
+            )
+    return notes
+
+
+def _distribution(values: Tensor, target: Target) -> str:
+    """Mean and standard deviation, or the fraction of the positive class, as text."""
+    mean = float(values.mean())
+    return f"{mean:.3g} ± {float(values.std(correction=0)):.2g}" if target.classes is None else f"{100 * mean:.3g} %"
 
 
 def missing_classes(split: Tensor, values: Tensor, task: Task, names: Sequence[str] = SPLITS) -> str:

@@ -70,13 +70,17 @@ class TrainedModel:
             network.to(choose_device(device))
         return self
 
+    def pack(self, graphs: Any) -> PackedGraphs:
+        """PyG ``Data``, one or several, packed graphs, or SMILES as packed graphs, without further inputs."""
+        return _pack(graphs, self.signature)
+
     def prepare(self, graphs: Any) -> PackedGraphs:
         """New graphs with all inputs of the networks: PyG ``Data``, one or several, packed graphs, or SMILES.
 
         Graphs need the features of the training graphs, and a field where those came with one. Eigenvectors and
         structural encodings are added. SMILES are read where training graphs were molecules with OGB's features.
         """
-        prepared = preprocess(_pack(graphs, self.signature), self.signature)
+        prepared = preprocess(self.pack(graphs), self.signature)
         check_features(prepared, self.signature, self.experiment.network)
         return prepared
 
@@ -93,7 +97,7 @@ class TrainedModel:
         return torch.cat([*members], dim=1)
 
     def _compute(self, graphs: Any, returns: Returns) -> Tensor:
-        packed, settings = _pack(graphs, self.signature), self.experiment.network
+        packed, settings = self.pack(graphs), self.experiment.network
         if not len(packed):
             width = self.signature.inputs.targets if returns == "prediction" else embedding_width(settings, returns)
             return torch.zeros(len(self.networks), 0, width)
