@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dgn import nn, testing, transforms
     from dgn.aggregation import average_log_degree
     from dgn.fields import (
+        Orientation,
         arccosine,
         arcsine,
         backward_field,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
         inner_product,
         node_product,
         normalize,
+        orientation,
+        phase_difference,
         reflect,
         rotate,
         row_norm,
@@ -32,14 +35,28 @@ if TYPE_CHECKING:
     from dgn.models.load import load_model, load_pretrained
     from dgn.molecules.estimators import DGNClassifier, DGNRegressor
     from dgn.nn.settings import NetworkSettings
-    from dgn.operators import Operator, Walks, derivative, group_derivative, group_smoothing, smoothing, walks
+    from dgn.operators import (
+        HodgeDecomposition,
+        Operator,
+        Walks,
+        derivative,
+        group_derivative,
+        group_smoothing,
+        hodge_decomposition,
+        smoothing,
+        walks,
+    )
     from dgn.spectral import (
         Directions,
+        MagneticDirections,
         diffusion_distance,
         directions,
+        flow_potential,
         gradient_step,
         heat_kernel,
         laplacian,
+        magnetic_directions,
+        magnetic_laplacian,
         solve_laplacian,
         whole_eigenspaces,
     )
@@ -57,8 +74,11 @@ __all__ = [
     "Directions",
     "Experiment",
     "Graph",
+    "HodgeDecomposition",
+    "MagneticDirections",
     "NetworkSettings",
     "Operator",
+    "Orientation",
     "TrainingSettings",
     "Walks",
     "arccosine",
@@ -74,6 +94,7 @@ __all__ = [
     "distort_potential",
     "divergence",
     "edge_product",
+    "flow_potential",
     "forward_field",
     "gradient",
     "gradient_step",
@@ -81,14 +102,19 @@ __all__ = [
     "group_smoothing",
     "harden",
     "heat_kernel",
+    "hodge_decomposition",
     "inner_product",
     "laplacian",
     "load_experiment",
     "load_model",
     "load_pretrained",
+    "magnetic_directions",
+    "magnetic_laplacian",
     "nn",
     "node_product",
     "normalize",
+    "orientation",
+    "phase_difference",
     "reflect",
     "rotate",
     "row_norm",

@@ -1,4 +1,4 @@
-"""Vector fields on graphs: calculus, normalisation, shaping and augmentation."""
+"""Vector fields on graphs: calculus, directed graphs, normalisation, shaping and augmentation."""
 
 from dgn.fields.augmentation import distort, distort_potential, reflect, rotate
 from dgn.fields.calculus import (
@@ -10,10 +10,12 @@ from dgn.fields.calculus import (
     node_product,
     row_norm,
 )
+from dgn.fields.directed import Orientation, orientation, phase_difference
 from dgn.fields.normalization import normalize
 from dgn.fields.shaping import arccosine, arcsine, backward_field, forward_field, harden
 
 __all__ = [
+    "Orientation",
     "arccosine",
     "arcsine",
     "backward_field",
@@ -28,6 +30,8 @@ __all__ = [
     "inner_product",
     "node_product",
     "normalize",
+    "orientation",
+    "phase_difference",
     "reflect",
     "rotate",
     "row_norm",

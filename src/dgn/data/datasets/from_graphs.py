@@ -38,7 +38,7 @@ def benchmark_from_graphs(
     is drawn with ``seed``. For nodes, the masks ``train_mask``, ``val_mask`` and ``test_mask`` split the nodes of each
     graph instead, of one graph too; so does a random split of the nodes of a single graph.
     ``benchmark.graphs.save("mine.safetensors")``, ``.npz`` or ``.parquet`` stores objective and metric too. If the
-    graphs have a ``field``, the network uses it; otherwise eigenvectors are computed where needed.
+    graphs have an ``edge_field``, the network uses it; otherwise eigenvectors are computed where needed.
 
     >>> from torch_geometric.data import Data
     >>> edge_index = torch.tensor([[0, 1], [1, 0]])

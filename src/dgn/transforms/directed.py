@@ -1,0 +1,81 @@
+"""A PyG transform that adds fields of directed graphs."""
+
+from collections.abc import Sequence
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from dgn.fields import gradient, orientation, phase_difference
+from dgn.graph.checks import check_option
+from dgn.graph.columns import as_columns
+from dgn.spectral import flow_potential, magnetic_directions
+from dgn.spectral.laplacians import check_request
+
+FIELDS = ("orientation", "potential", "magnetic")
+
+
+@functional_transform("add_dgn_directed_fields")
+class AddDirectedFields(BaseTransform):
+    """Add fields that keep the direction of edges: ``edge_field`` [E', K], float32, on edges in both directions.
+
+    ``fields`` are names, one after the other in the columns of ``edge_field``:
+
+    - ``"orientation"``: the flow along the edges (:func:`dgn.orientation`);
+    - ``"potential"``: the gradient of the potential nearest to that flow (:func:`dgn.flow_potential`), which is also
+      added, as ``node_potential``; needs Numba;
+    - ``"magnetic"``: phase differences of the first ``k`` eigenvectors of the magnetic Laplacian with charge ``q``
+      (:func:`dgn.magnetic_directions`), k columns.
+
+    Messages travel both ways along an edge: ``edge_index`` and all edge attributes get the reverse edges behind the
+    given ones. The flow is the attribute ``flow`` of the edges, [E] or [E, m], where it is named, else 1. Phases follow
+    the edges, whatever the flow.
+
+    >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)  # 0 -> 1 -> 2
+    >>> data = AddDirectedFields(["orientation", "potential"])(data)
+    >>> data.edge_index.tolist(), data.edge_field.tolist()
+    ([[0, 1, 1, 2], [1, 2, 0, 1]], [[-1.0, -1.0], [-1.0, -1.0], [1.0, 1.0], [1.0, 1.0]])
+    >>> data.node_potential.tolist()
+    [[-1.0], [0.0], [1.0]]
+    """
+
+    def __init__(
+        self, fields: Sequence[str] = ("orientation",), flow: str | None = None, k: int = 1, q: float = 0.25
+    ) -> None:
+        names = (fields,) if isinstance(fields, str) else tuple(fields)
+        for name in names:
+            check_option("fields", name, FIELDS)
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"fields: expected one or more different names, got {names}; give each of them once")
+        check_request(k, None)
+        self.fields, self.flow, self.k, self.q = names, flow, int(k), q
+
+    def forward(self, data: Data) -> Data:
+        edge_index, num_nodes = data.edge_index, data.num_nodes
+        flow = None if self.flow is None else data.get(self.flow, None)
+        if self.flow is not None and flow is None:
+            raise ValueError(
+                f"data: expected a flow in {self.flow!r}, got {', '.join(data.keys())}; pass the attribute of the "
+                "edges as AddDirectedFields(flow=...)"
+            )
+        oriented = orientation(edge_index, num_nodes, flow)
+        directed = as_columns(oriented.field)
+        columns = []
+        for name in self.fields:
+            if name == "orientation":
+                columns.append(directed)
+            elif name == "potential":
+                potential = flow_potential(directed, oriented.edge_index, num_nodes)
+                data.node_potential = potential.float()
+                columns.append(gradient(potential, oriented.edge_index))
+            else:
+                found = magnetic_directions(edge_index, num_nodes, self.k, self.q)
+                columns.append(phase_difference(found.potential, oriented.edge_index, found.component))
+        for key in data.edge_attrs():
+            data[key] = oriented.edge_index if key == "edge_index" else data[key][oriented.edge]
+        data.edge_field = torch.cat([column.float() for column in columns], dim=1)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(fields={list(self.fields)}, flow={self.flow!r}, k={self.k}, q={self.q})"
