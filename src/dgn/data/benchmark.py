@@ -12,6 +12,8 @@ from dgn.data.datasets.moleculenet import load_moleculenet
 from dgn.data.datasets.molpcba import LABELS, SMILES, load_molpcba
 from dgn.data.datasets.molpcba import NOTE as MOLPCBA
 from dgn.data.datasets.paths import cache_root, cached_graphs, describe_files, find_source
+from dgn.data.datasets.peptides import TABLE as PEPTIDES
+from dgn.data.datasets.peptides import load_peptides
 from dgn.data.datasets.smiles import OGB
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
@@ -84,6 +86,15 @@ TASKS = {
         False,
         ("molpcba.safetensors", "molpcba.npz", SMILES, "ogbg_molpcba", "pcba"),
     ),
+    "peptides-func": Task(
+        "multi-label",
+        "average-precision",
+        10,
+        ATOMS,
+        BONDS,
+        False,
+        ("peptides-func.safetensors", "peptides-func.npz", PEPTIDES),
+    ),
     "muv": Task("multi-label", "average-precision", 17, ATOMS, BONDS, False, _tables("muv")),
     "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
     "digits": Task("classification", "accuracy", 10, None, None, True, ()),
@@ -106,12 +117,13 @@ def load_benchmark(
     progress: bool = False,
     device: torch.device | str | None = None,
 ) -> Benchmark:
-    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba", "muv", "tox21", "digits" or "own".
+    """A benchmark by name: one of :data:`TASKS`, or "own".
 
     ``path`` is a file of packed graphs, the folder that holds it, or a folder with one subfolder per benchmark.
     Without it, the converted file in ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``) is read if there is one. Otherwise
     "pattern" is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and
-    "molpcba" are read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables there. "own" needs
+    "molpcba" are read from OGB's raw files in ``root``, "peptides-func"
+    from LRGB's, "muv" and "tox21" from MoleculeNet's tables. "own" needs
     a ``path`` (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's SMILES are parsed once, by several processes: call
     this under ``if __name__ == "__main__":``. Edges of superpixels are computed on ``device``, by default a GPU if
     there is one; all tensors are returned on the CPU.
@@ -219,6 +231,8 @@ def _load(name: str, source: Path | None, root: Path, device: torch.device | str
         return load_moleculenet(name, source, root, progress)
     if source is not None and source.name in (SMILES, LABELS):
         return load_molpcba(source, root, progress)
+    if name == "peptides-func" and (source is None or source.name == PEPTIDES):
+        return load_peptides(source, root, progress)
     if source is not None and source.is_file():
         return PackedGraphs.load(source)
     if name == "digits":
