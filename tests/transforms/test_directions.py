@@ -11,6 +11,7 @@ from dgn.testing import complete, disjoint_union, edge_cases, grid, path, star
 from dgn.transforms import AddCoordinates, AddDirections
 
 GRAPHS = [grid(2, 3), path(4), path(1), star(3), disjoint_union(path(2), path(3))[:2]]
+CLOSE = {"atol": 1e-7, "rtol": 1e-6}  # the transform always takes the solver of many graphs
 
 
 def data(graph, **attributes):
@@ -43,8 +44,9 @@ def test_directions_are_those_of_the_library(graph, normalization):
     got = AddDirections(3, normalization)(data(graph))
     expected = dgn.directions(*graph, k=3, normalization=normalization)
     assert (got.node_potential.dtype, got.edge_field.dtype) == (torch.float32, torch.float32)
-    assert torch.equal(got.node_potential, expected.potential.float())
-    assert torch.equal(got.edge_field, dgn.gradient(expected.potential, graph[0]).float())
+    field = dgn.gradient(expected.potential, graph[0])
+    torch.testing.assert_close(got.node_potential, expected.potential.float(), **CLOSE)
+    torch.testing.assert_close(got.edge_field, field.float(), **CLOSE)
 
 
 def test_weights_enter_the_field_on_request():
@@ -64,8 +66,8 @@ def test_arcsine_potentials_are_those_of_the_library():
         got = AddDirections(2, normalization, arcsine=True)(data(grid(3, 5)))
         found = dgn.directions(*grid(3, 5), k=2, normalization=normalization)
         expected = dgn.arcsine(found.potential, found.component)
-        assert torch.equal(got.node_potential, expected.float())
-        assert torch.equal(got.edge_field, dgn.gradient(expected, grid(3, 5)[0]).float())
+        torch.testing.assert_close(got.node_potential, expected.float(), **CLOSE)
+        torch.testing.assert_close(got.edge_field, dgn.gradient(expected, grid(3, 5)[0]).float(), **CLOSE)
 
 
 def test_bases_of_arcsine_potentials_are_not_drawn():
@@ -157,3 +159,50 @@ def test_unknown_normalizations_are_refused():
 def test_a_graph_without_nodes_has_coordinates():
     empty = Data(edge_index=torch.zeros(2, 0).long(), num_nodes=0, pos=torch.zeros(0, 2))
     assert AddCoordinates()(empty).edge_field.shape == (0, 2)
+
+
+def small_graphs():
+    """Graphs with repeated eigenvalues, two components, one node, no node; as many components as the others have."""
+    isolated = torch.zeros(2, 0, dtype=torch.long)
+    return [
+        data(graph)
+        for graph in (grid(3, 5), complete(4), (isolated, 1), (isolated, 0), path(7), (isolated, 3), path(2))
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"normalization": "rw"}, {"arcsine": True}, {"whole_eigenspaces": True}], ids=str
+)
+def test_all_graphs_of_a_dataset_at_once(options):
+    graphs, transform = small_graphs(), AddDirections(3, **options)
+    for got, graph in zip(transform.transform_all(graphs), graphs, strict=True):
+        assert "edge_field" not in graph
+        expected = transform(graph)
+        assert got.keys() == expected.keys()
+        for name in ("node_potential", "edge_field", "gap", "component"):
+            torch.testing.assert_close(got[name], expected[name], atol=0, rtol=0, equal_nan=True)
+            assert got[name].untyped_storage().nbytes() == got[name].nbytes  # does not hold those of all graphs
+
+
+def test_weights_enter_the_directions_of_all_graphs():
+    graphs = [data(path(4)), data(grid(2, 3))]
+    for graph in graphs:
+        graph.edge_weight = torch.rand(graph.num_edges) + 0.5
+    transform = AddDirections(2, weighted_field=True)
+    for got, graph in zip(transform.transform_all(graphs), graphs, strict=True):
+        assert torch.equal(got.edge_field, transform(graph).edge_field)
+    del graphs[0].edge_weight
+    with pytest.raises(ValueError, match="data: expected edge_weight") as error:
+        transform.transform_all(graphs)
+    assert error.value.__notes__ == ["in graph 0"]
+    plain = AddDirections(2)  # some have weights, others not
+    for got, graph in zip(plain.transform_all(graphs), graphs, strict=True):
+        assert torch.equal(got.edge_field, plain(graph).edge_field)
+
+
+def test_the_graph_at_fault_is_named():
+    graphs = [data(path(4)), data(path(3))]
+    graphs[1].edge_index[0, 0] = 3
+    with pytest.raises(ValueError, match="edge_index: expected nodes from 0 to below num_nodes=3") as error:
+        AddDirections(1).transform_all(graphs)
+    assert error.value.__notes__ == ["in graph 1"]
