@@ -1,8 +1,8 @@
 """Coverage of conformal intervals, pooled over random splits of tables of MoleculeNet.
 
-``python benchmarks/interval_coverage.py [--splits 10] [--tables delaney freesolv lipo] [--rows 1200]`` fits small ensembles as
-``dgn fit --split random`` does, and prints for each table and for all of them the fraction of test values within the
-intervals of each level, the median width of the 90 % intervals in standard deviations of the target, and the coverage
+``python benchmarks/interval_coverage.py [--splits 10] [--tables delaney freesolv lipo] [--rows 1200]`` fits small
+ensembles as ``dgn fit --split random`` does, and prints for each table and for all of them the fraction of test
+values within the intervals of each level, the median width of the 90 % intervals in standard deviations of the target, and the coverage
 of the test molecules that are nearest to and farthest from training. Ten splits of three tables take some minutes on
 one core. It ends with 1 if the pooled coverage of a level is more than three points off.
 """

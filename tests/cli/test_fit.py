@@ -80,6 +80,24 @@ def test_a_fit_from_another_model_refuses_what_does_not_fit(dgn: Any) -> None:
         assert message in refused.output.replace("\n", "")
 
 
+def test_impossible_molecules_are_refused_by_the_atom_or_kept_with_the_problem(dgn: Any) -> None:
+    table = write("mine.csv", [*chains(), "CF(F)F,3", "CC(C)(C)(C)C,4"])
+    done = dgn("fit", table, *QUICK)
+    assert "1 row: impossible valence of fluorine; left out (line 26)" in done.output
+    assert "1 row: impossible valence of carbon; left out (line 27)" in done.output
+    kept = dgn("fit", table, *QUICK, "--valence", "keep", "--out", "kept")
+    assert "26 rows, 26 molecules used" in kept.output
+    assert "1 row: impossible valence of fluorine; kept (line 26)" in kept.output
+    reason = "impossible valence of fluorine (atom 2 has 3 bonds)"
+    for option, is_predicted in (("refuse", False), ("keep", True)):
+        arguments = ("--out", "out.csv", "--device", "cpu", "--quiet", "--valence", option)
+        assert dgn("predict", "mine-model", table, *arguments).exit_code == 0
+        cells = Path("out.csv").read_text().splitlines()[25].split(",")
+        assert cells[-1] == reason
+        assert bool(cells[2]) == is_predicted
+    assert "expected one of 'refuse', 'keep', got 'drop'" in dgn("fit", table, "--valence", "drop").output
+
+
 def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     rows = [
         f"{'C' * (n + 1)}O,{['no', 'yes'][n % 2]},{'' if n % 5 == 0 else n % 3 // 2},{split}"

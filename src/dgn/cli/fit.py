@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
@@ -11,6 +11,7 @@ from dgn.cli.display import Display, echo, make_console, print_table
 from dgn.cli.run_seeds import stopped
 
 if TYPE_CHECKING:
+    from dgn.molecules.featurize import Valence
     from dgn.molecules.fit import FitOptions, Fitted
     from dgn.molecules.rows import TableData
     from dgn.molecules.split import Split
@@ -37,6 +38,9 @@ def command(
             show_default="a column called split, set, fold or subset, else scaffold",
         ),
     ] = None,
+    valence: Annotated[
+        str, typer.Option(help="Molecules with impossible valences, such as CF(F)F: refuse (leave out) or keep.")
+    ] = "refuse",
     test: Annotated[
         float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
     ] = None,
@@ -74,11 +78,11 @@ def command(
     from dgn.molecules.table import open_table
 
     console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search, start, freeze)
-    check_settings(task, test, search, device)
+    check_settings(task, test, search, device, valence)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
     check_free(out)
-    data, splits, column = read_splits(opened, smiles, target or (), task, split, seed, test)
+    data, splits, column = read_splits(opened, smiles, target or (), task, split, seed, test, valence)
     echo_data(console, data, splits, column)
     fitted = train(console, data, splits, options, out)
     write_folder(fitted, out, name, data.problems)
@@ -98,15 +102,17 @@ def train(console: Console, data: "TableData", splits: "Split", options: "FitOpt
         raise stopped(console, out) from None
 
 
-def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:
+def check_settings(task: str | None, test: float | None, search: int, device: str, valence: str) -> None:
     """Refuse invalid options before the table is read."""
     from dgn.graph.checks import check_option, check_package
     from dgn.molecules.columns import TASKS
+    from dgn.molecules.featurize import VALENCES
     from dgn.molecules.split import check_test_fraction
     from dgn.training.devices import choose_device
 
     if task is not None:
         check_option("task", task, TASKS)
+    check_option("valence", valence, VALENCES)
     check_test_fraction(test)
     choose_device(device)
     if search:
@@ -121,13 +127,14 @@ def read_splits(
     split: str | None,
     seed: int,
     test: float | None,
+    valence: str,
 ) -> "tuple[TableData, Split, str | None]":
     """The molecules of a table, their splits, and the split column, if one is used."""
     from dgn.molecules.rows import read_table
     from dgn.molecules.split import drop_unlearnable, split_molecules, unequal_targets
 
     column, unused = split_column(table, split, "val" if test == 0 else "test")
-    data = read_table(table, smiles, targets, task, column)
+    data = read_table(table, smiles, targets, task, column, cast("Valence", valence))
     splits = split_molecules(data.molecules, data.task, None if column else split, seed, test)
     data, splits = drop_unlearnable(data, splits)
     unequal = unequal_targets(data.molecules.values, splits.assignment, data.targets)
