@@ -32,7 +32,7 @@ GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
 def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
     found, folder = fitted
     assert sorted(path.name for path in folder.iterdir()) == [
-        "README.md", "model.json", "parity.png", "rows.csv", "weights.safetensors",
+        "README.md", "model.json", "parity.png", "rows.csv", "splits.csv", "weights.safetensors",
     ]  # fmt: skip
     card = (folder / "README.md").read_text()
     assert "85 rows; 67 train, 8 val, 9 test" in card
@@ -229,7 +229,7 @@ def test_files_of_an_unfinished_fit_are_replaced(fitted: tuple[Fitted, Path], tm
 
 
 def test_names_with_dollars_are_no_formulas(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
-    model, held_out, prediction = fitted[0]
+    model, held_out, prediction = fitted[0][:3]
     assert held_out is not None
     assert prediction is not None
     named = replace(model, targets=(Target("price_$_per_$"),))

@@ -106,9 +106,13 @@ def new_columns(model: Model, embedding: bool = False) -> list[str]:
     """The columns that predictions add, or embeddings."""
     if embedding:
         return [*(f"embedding_{index}" for index in range(model.ensemble.embed([]).size(1))), PROBLEM]
+    return [*prediction_columns(model), *(() if model.domain is None else DOMAIN), PROBLEM]
+
+
+def prediction_columns(model: Model) -> list[str]:
+    """The columns of :func:`format_prediction`."""
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
-    predictions = [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
-    return [*predictions, *(() if model.domain is None else DOMAIN), PROBLEM]
+    return [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
 
 
 def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
