@@ -24,7 +24,7 @@ RINGS = [f"{'C' * n}c1ccccc1" for n in range(1, 9)] + [f"{'C' * n}C1CCCC1" for n
 
 def molecules(smiles: list[str], labels: bool = False) -> Molecules:
     values = torch.arange(len(smiles), dtype=torch.float64)[:, None]
-    return read_molecules(smiles, values % 2 if labels else values, range(len(smiles)))[0]
+    return read_molecules(smiles, values % 2 if labels else values, range(len(smiles)), valence="keep")[0]
 
 
 def test_scaffolds_go_largest_first_and_stay_together() -> None:

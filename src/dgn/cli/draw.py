@@ -89,6 +89,7 @@ def _check(inputs: list[str], out: Path | None, html: Path | None, model: Path |
 
 def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> None:
     """Draw the attribution of an ensemble's prediction: regression in units of the target, classes as log-odds."""
+    from dgn.data.datasets.smiles import parse_smiles, standard_smiles
     from dgn.graph.checks import check_option
     from dgn.molecules.model_io import load_model
     from dgn.plot.attribution import attribute, average
@@ -96,7 +97,7 @@ def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> Non
 
     if not scene.atoms:
         raise ValueError(f"model: expected the SMILES of a molecule beside it, got {scene.name}; write the SMILES")
-    smiles = scene.name
+    smiles = standard_smiles(parse_smiles(scene.name))  # the order of the network's atoms
     loaded = load_model(folder, "cpu")
     names = tuple(column.name for column in loaded.targets)
     name = names[0] if target is None else target

@@ -11,13 +11,13 @@ from torch import Tensor
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 from dgn.molecules.domain import Comparison, Domain
-from dgn.molecules.featurize import featurize, featurize_chunks
+from dgn.molecules.featurize import Valence, featurize, featurize_chunks
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import StoredModel
 
 
 class ChunkOutput(NamedTuple):
-    """The outputs of each member for the readable molecules of a chunk, [M, G, T], and the problems of all rows.
+    """The outputs of each member for the readable molecules of a chunk, [M, G, T]; problems and remarks of all rows.
 
     Embeddings of all members are side by side, [1, G, C]. ``comparison`` relates the readable molecules to those of
     training, if a domain is given.
@@ -25,6 +25,7 @@ class ChunkOutput(NamedTuple):
 
     outputs: Tensor
     problems: list[str]
+    remarks: list[str]
     comparison: Comparison | None
 
 
@@ -34,6 +35,7 @@ def predict_chunks(
     workers: int = 0,
     embedding: bool = False,
     domain: Domain | None = None,
+    valence: Valence = "refuse",
 ) -> Iterator[ChunkOutput]:
     """The outputs for chunks of SMILES, in order, or embeddings.
 
@@ -42,17 +44,20 @@ def predict_chunks(
     if workers and ensemble.device.type == "cpu":
         weights = [network.state_dict() for network in ensemble.networks]
         payload = pickle.dumps((StoredModel(ensemble.experiment, ensemble.signature, weights), domain))
-        for outputs, problems, comparison in prefetch(partial(_predict_in_worker, payload, embedding), chunks, workers):
-            yield ChunkOutput(torch.from_numpy(outputs), problems, comparison)
+        work = partial(_predict_in_worker, payload, embedding, valence)
+        for outputs, problems, remarks, comparison in prefetch(work, chunks, workers):
+            yield ChunkOutput(torch.from_numpy(outputs), problems, remarks, comparison)
         return
-    for graphs, problems in featurize_chunks(chunks, workers, ensemble.signature.featurization):
-        yield ChunkOutput(_compute(ensemble, graphs, embedding), problems, _compare(domain, graphs))
+    for graphs, problems, remarks in featurize_chunks(chunks, workers, ensemble.signature.featurization, valence):
+        yield ChunkOutput(_compute(ensemble, graphs, embedding), problems, remarks, _compare(domain, graphs))
 
 
-def _predict_in_worker(payload: bytes, embedding: bool, smiles: list[str]) -> tuple[Any, list[str], Comparison | None]:
+def _predict_in_worker(
+    payload: bytes, embedding: bool, valence: Valence, smiles: list[str]
+) -> tuple[Any, list[str], list[str], Comparison | None]:
     ensemble, domain = _rebuild(payload)
-    graphs, problems = featurize(smiles, ensemble.signature.featurization)
-    return _compute(ensemble, graphs, embedding).numpy(), problems, _compare(domain, graphs)
+    graphs, problems, remarks = featurize(smiles, ensemble.signature.featurization, valence)
+    return _compute(ensemble, graphs, embedding).numpy(), problems, remarks, _compare(domain, graphs)
 
 
 def _compare(domain: Domain | None, graphs: PackedGraphs) -> Comparison | None:

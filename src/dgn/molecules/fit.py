@@ -68,11 +68,16 @@ class FitOptions:
 
 
 class Fitted(NamedTuple):
-    """A model, the molecules of the test split and their predictions (``None`` if the split is empty)."""
+    """A model, the molecules of the test split and their predictions (``None`` if the split is empty).
+
+    ``molecules`` are all of them, ``split`` [R] their split.
+    """
 
     model: Model
     held_out: Molecules | None
     prediction: Prediction | None
+    molecules: Molecules
+    split: Tensor
 
 
 def fit_table(
@@ -161,8 +166,9 @@ def fit_molecules(
         model = _calibrate(model, train, val, chose)
     predictions = [model.predict(subset.graphs) for subset in (val, test)]
     facts = {**(about or {}), **_facts(model, [train, val, test], predictions, trained)}
-    held_out = (test, predictions[1]) if len(test.smiles) else (None, None)
-    return Fitted(replace(model, facts=facts), *held_out)
+    has_test = len(test.smiles) > 0
+    held_out, prediction = (test, predictions[1]) if has_test else (None, None)
+    return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
 
 
 def _train(

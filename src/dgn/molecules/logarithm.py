@@ -1,11 +1,13 @@
 """Targets whose logarithm is learned: from the unit of the column to decades, and back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from dgn.molecules.columns import Target
+from dgn.molecules.rows import FEWEST, Problem, TableData, take
 
 DECADES = 3.0  # span of a positive target from which a logarithm is suggested
 
@@ -27,6 +29,33 @@ def from_log(targets: Sequence[Target], values: Tensor) -> Tensor:
     [100.0, 3.0]
     """
     return torch.where(_mask(targets), 10**values, values)
+
+
+def learn_logarithm(data: TableData) -> TableData:
+    """The data with ``log`` for all targets; values that are not positive are missing, rows without others left out."""
+    if data.task != "regression":
+        raise ValueError(f"log: expected numbers to take the logarithm of, got {data.task}; leave it out")
+    values, lines = data.molecules.values, data.molecules.lines
+    invalid = (values <= 0).any(dim=1)
+    values = torch.where(values > 0, values, torch.nan)
+    is_used = ~values.isnan().all(dim=1)
+    if int(is_used.sum()) < FEWEST:
+        raise ValueError(
+            f"log: expected at least {FEWEST} molecules with positive values, got {int(is_used.sum())}; leave it out"
+        )
+    molecules = take(replace(data.molecules, values=values), is_used.nonzero()[:, 0])
+    rows = invalid.nonzero()[:, 0].tolist()
+    problem = Problem("values that are not positive", "treated as missing", tuple(lines[row] for row in rows))
+    targets = tuple(replace(target, log=True) for target in data.targets)
+    problems = (*data.problems, *([problem] if rows else []))
+    return replace(data, molecules=molecules, targets=targets, problems=problems)
+
+
+def suggest_logarithm(data: TableData) -> TableData:
+    """The data with a note on positive targets that span decades."""
+    names = spans_decades(data.targets, data.molecules.values) if data.task == "regression" else []
+    note = f"positive values that span {DECADES:g} decades or more: {', '.join(names)}; --log learns their logarithm"
+    return replace(data, notes=(*data.notes, note)) if names else data
 
 
 def spans_decades(targets: Sequence[Target], values: Tensor) -> list[str]:

@@ -1,6 +1,8 @@
 """The model card: targets, training data, scores and limitations of a model."""
 
+import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Any
 
 from dgn.molecules.columns import Target
@@ -145,10 +147,38 @@ def score_table(model: Model) -> Table:
     """
     names = SCORES["regression" if model.task == "regression" else "classification"]
     metrics = model.facts["metrics"].get("test") or model.facts["metrics"]["val"]
-    rows = [(target.name, *_format(names, metrics["targets"].get(target.name, {}))) for target in model.targets]
+    rows = [(label(target), *_format(names, metrics["targets"].get(target.name, {}))) for target in model.targets]
     if len(rows) > 1:
         rows.append(("mean", *_format(names, metrics["mean"])))
     return Table("", ("target", *names), tuple(rows))
+
+
+def label(target: Target) -> str:
+    """The name of what is scored: a target, or its logarithm."""
+    return f"log10 {target.name}" if target.log else target.name
+
+
+def mean_table(models: Sequence[Model]) -> Table:
+    """Mean and standard deviation of the test scores of several fits, for each target."""
+    names = SCORES["regression" if models[0].task == "regression" else "classification"]
+    targets = {target.name: target for model in models for target in model.targets}
+    rows = []
+    for name, target in targets.items():
+        scores = [model.facts["metrics"]["test"]["targets"].get(name, {}) for model in models]
+        rows.append((label(target), *(_mean([score.get(each) for score in scores]) for each in names)))
+    return Table("", ("target", *names), tuple(rows))
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    """Mean and standard deviation of the finite values, as text.
+
+    >>> _mean([1.0, 2.0, 3.0, None]), _mean([math.inf])
+    ('2 ± 1', '-')
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if not finite:
+        return "-"
+    return f"{fmean(finite):.4g}" + (f" ± {stdev(finite):.2g}" if len(finite) > 1 else "")
 
 
 def _format(names: Sequence[str], scores: Mapping[str, float | None]) -> list[str]:

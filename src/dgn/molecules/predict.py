@@ -12,10 +12,11 @@ from torch import Tensor
 
 from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
+from dgn.graph.checks import check_option
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
 from dgn.molecules.ensemble import ChunkOutput, predict_chunks
-from dgn.molecules.featurize import CHUNK
+from dgn.molecules.featurize import CHUNK, VALENCES, Valence
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import SAMPLE
 from dgn.molecules.table import Row, Table, write_rows
@@ -29,16 +30,19 @@ class PredictOptions:
     """``smiles`` is the column (None: that of the model, or detected), ``interval`` the level of the intervals.
 
     ``workers`` is the number of worker processes that predict (with a GPU: only featurize); 0: none. ``embedding``:
-    what the heads of the networks read is written in the place of predictions.
+    what the heads of the networks read is written in the place of predictions. Molecules with an impossible ``valence``
+    are refused, or kept: predicted with the problem beside.
     """
 
     smiles: str | None = None
     interval: float = 0.9
     workers: int = 0
     embedding: bool = False
+    valence: Valence = "refuse"
 
     def __post_init__(self) -> None:
         check_level(self.interval)
+        check_option("valence", self.valence, VALENCES)
 
 
 class PredictSummary(NamedTuple):
@@ -86,9 +90,11 @@ def predict_table(
     lines: list[int] = []
     with atomic_file(out) as unfinished, open_output(unfinished, out.name) as file:
         write_rows(file, [[*table.columns, *added]])
-        for rows, (cells, smiles_problems) in _stream(model, table, position, options):
-            problems = [row.problem or problem for row, problem in zip(rows, smiles_problems, strict=True)]
-            write_rows(file, [[*r.values, *c, p] for r, c, p in zip(rows, cells, problems, strict=True)])
+        for rows, chunk in _stream(model, table, position, options):
+            problems = [row.problem or problem for row, problem in zip(rows, chunk.problems, strict=True)]
+            texts = [problem or remark for problem, remark in zip(problems, chunk.remarks, strict=True)]
+            cells = _cells(model, chunk, options)
+            write_rows(file, [[*r.values, *c, text] for r, c, text in zip(rows, cells, texts, strict=True)])
             bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
             total, unreadable = total + len(rows), unreadable + len(bad)
             lines += bad[: max(0, 8 - len(lines))]
@@ -100,9 +106,13 @@ def new_columns(model: Model, embedding: bool = False) -> list[str]:
     """The columns that predictions add, or embeddings."""
     if embedding:
         return [*(f"embedding_{index}" for index in range(model.ensemble.embed([]).size(1))), PROBLEM]
+    return [*prediction_columns(model), *(() if model.domain is None else DOMAIN), PROBLEM]
+
+
+def prediction_columns(model: Model) -> list[str]:
+    """The columns of :func:`format_prediction`."""
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
-    predictions = [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
-    return [*predictions, *(() if model.domain is None else DOMAIN), PROBLEM]
+    return [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
 
 
 def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
@@ -162,8 +172,8 @@ def open_output(path: Path, name: str) -> IO[str]:
 
 def _stream(
     model: Model, table: Table, position: int, options: PredictOptions
-) -> Iterator[tuple[list[Row], tuple[list[list[str]], list[str]]]]:
-    """Chunks of rows with the text of their predictions, and problems; rows are queued while workers predict them."""
+) -> Iterator[tuple[list[Row], ChunkOutput]]:
+    """Chunks of rows with the outputs for them; rows are queued while workers predict them."""
     queue: list[list[Row]] = []
 
     def chunks() -> Iterator[list[str]]:
@@ -175,8 +185,10 @@ def _stream(
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
         domain = None if options.embedding else model.domain
-        for chunk in predict_chunks(model.ensemble, chunks(), options.workers, options.embedding, domain):
-            yield queue.pop(0), (_cells(model, chunk, options), chunk.problems)
+        for chunk in predict_chunks(
+            model.ensemble, chunks(), options.workers, options.embedding, domain, options.valence
+        ):
+            yield queue.pop(0), chunk
 
 
 def _cells(model: Model, chunk: ChunkOutput, options: PredictOptions) -> list[list[str]]:

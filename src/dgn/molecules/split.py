@@ -9,7 +9,9 @@ from torch import Tensor
 
 from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
-from dgn.molecules.rows import Molecules, Problem, TableData, remarks, take
+from dgn.molecules.featurize import parse
+from dgn.molecules.rows import Molecules, Problem, TableData, canonical, remarks, take
+from dgn.molecules.table import Table
 
 SPLITS = ("train", "val", "test")
 MOST = 0.8  # largest fraction in the test split
@@ -59,6 +61,60 @@ def split_molecules(
     if missing:
         raise ValueError(f"split: expected both classes in every split, got {missing}; add molecules")
     return Split(assignment, "random", (note,) if note else ())
+
+
+def assign_splits(molecules: Molecules, table: Table) -> Molecules:
+    """The molecules with the splits of a table that ``dgn fit`` wrote, ``splits.csv``, found by molecule.
+
+    The table has columns smiles and split. A molecule that it does not have, or has in several splits, is refused.
+    """
+    smiles, split = table.position("smiles"), table.position("split")
+    known: dict[str, set[str]] = {}
+    for row in table.rows():
+        if not isinstance(parse(row.values[smiles]), str):
+            known.setdefault(canonical(row.values[smiles]), set()).add(row.values[split].strip().lower())
+    for key, line in zip(molecules.keys, molecules.lines, strict=True):
+        if len(known.get(key, ())) != 1:
+            got = "none" if key not in known else " and ".join(sorted(known[key]))
+            raise ValueError(
+                f"{table.path}: expected one split for each molecule, got {got} for {key} (line {line} of the table); "
+                "leave the row out, or add it"
+            )
+    return replace(molecules, split=tuple(next(iter(known[key])) for key in molecules.keys))
+
+
+def cross_validation(
+    molecules: Molecules, task: Task, folds: int, method: str | None = None, seed: int = 0
+) -> list[Split]:
+    """Splits in which every molecule is tested once; a random ninth of the others is for validation.
+
+    Folds are groups of scaffolds, or "random" ones, of nearly equal size: the next group goes to the smallest fold.
+    Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
+    """
+    keys = molecules.keys if method == "random" else [scaffold(key) for key in molecules.keys]
+    groups = shuffled_groups(keys, seed)
+    if method == "random" and task == "binary":  # stratified
+        groups = sorted(groups, key=lambda rows: float(molecules.values[rows, 0].max()))
+    elif method != "random":
+        groups = sorted(groups, key=lambda rows: -len(rows))
+    fold, sizes = torch.zeros(len(keys), dtype=torch.long), [0] * folds
+    for rows in groups:
+        smallest = sizes.index(min(sizes))
+        fold[rows] = smallest
+        sizes[smallest] += len(rows)
+    splits = []
+    for index in range(folds):
+        assignment = torch.full((len(keys),), 2, dtype=torch.uint8)
+        others = (fold != index).nonzero()[:, 0]
+        assignment[others] = random_split(take(molecules, others), task, seed, (8 / 9, 1 / 9, 0.0)).clamp(max=1)
+        missing = missing_classes(assignment, molecules.values, task)
+        if missing and method is None:
+            note = f"folds by scaffold give {missing}; folds at random instead"
+            return [split._replace(notes=(note,)) for split in cross_validation(molecules, task, folds, "random", seed)]
+        if missing:
+            raise ValueError(f"folds: expected molecules for every split, got {missing}; use fewer, or --split random")
+        splits.append(Split(assignment, "random" if method == "random" else "scaffold"))
+    return splits
 
 
 def check_test_fraction(test: float | None) -> None:
