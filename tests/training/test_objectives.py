@@ -23,6 +23,7 @@ def labelled_binary(prediction: Tensor, target: Tensor) -> Tensor:
 
 PLAIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "regression": functional.l1_loss,
+    "node-regression": functional.l1_loss,
     "node-classification": class_weighted,
     "classification": functional.cross_entropy,
     "multi-label": labelled_binary,
@@ -34,7 +35,7 @@ def make_rows(name: str, rows: int, dtype: torch.dtype = torch.float64) -> tuple
     prediction = torch.randn(rows, 3, generator=random, dtype=dtype)
     if "classification" in name:
         return prediction, torch.randint(3, (rows,), generator=random)
-    if name == "regression":
+    if name.endswith("regression"):
         return prediction, torch.randn(rows, 3, generator=random, dtype=dtype)
     target = torch.randint(2, (rows, 3), generator=random).to(dtype)
     return prediction, target.masked_fill(torch.rand(rows, 3, generator=random) < 0.3, torch.nan)

@@ -55,7 +55,7 @@ def columns(model: TrainedModel, embedding: bool) -> list[str]:
     objective, targets = model.signature.objective, model.signature.inputs.targets
     if embedding:
         return _number("embedding", model.embed([]).size(1))
-    if objective == "regression":
+    if objective.endswith("regression"):
         return _number("prediction", targets)
     return [*(["class"] if objective.endswith("classification") else []), *_number("probability", targets)]
 

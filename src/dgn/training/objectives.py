@@ -154,7 +154,7 @@ class Objective:
         if self.name == "multi-label":
             rows = target.reshape(len(target), -1)
             return bool(((rows == 0).any(dim=0) & (rows == 1).any(dim=0)).any())
-        return bool((~target.isnan() if self.name == "regression" else target >= 0).any())
+        return bool((~target.isnan() if self.name.endswith("regression") else target >= 0).any())
 
     @property
     def higher_is_better(self) -> bool:
@@ -177,6 +177,7 @@ class Objective:
 
 OBJECTIVES: dict[str, tuple[Loss, tuple[str, ...]]] = {  # the loss and its metrics
     "regression": (l1, ("mae",)),
+    "node-regression": (l1, ("mae",)),
     "node-classification": (balanced_classes, ("balanced-accuracy", "balanced-accuracy-old", "accuracy")),
     "classification": (classes, ("accuracy", "balanced-accuracy")),
     "multi-label": (binary, ("roc-auc", "average-precision")),

@@ -16,6 +16,7 @@ from dgn.graph.checks import check_option
 
 METRICS = {  # by default
     "regression": "mae",
+    "node-regression": "mae",
     "classification": "accuracy",
     "node-classification": "balanced-accuracy",
     "multi-label": "roc-auc",
@@ -27,11 +28,12 @@ def benchmark_from_graphs(
 ) -> Benchmark:
     """A benchmark from packed graphs or PyG ``Data`` with features ``x`` (and ``edge_attr``) and targets ``y``.
 
-    ``objective`` is "regression", "classification", "node-classification" or "multi-label"; NaN and negative classes
-    are missing targets. Integers in ``x`` and ``edge_attr`` are categories, floats are continuous features. Without
-    ``split`` (0 training, 1 validation, 2 test, per graph), a random split of 80, 10 and 10 percent is drawn with
-    ``seed``. ``benchmark.graphs.save("mine.safetensors")``, ``.npz`` or ``.parquet`` stores objective and metric
-    too. If the graphs have a ``field``, the network uses it; otherwise eigenvectors are computed where needed.
+    ``objective`` is "regression", "node-regression", "classification", "node-classification" or "multi-label"; NaN and
+    negative classes are missing targets. Integers in ``x`` and ``edge_attr`` are categories, floats are continuous
+    features. Without ``split`` (0 training, 1 validation, 2 test, per graph), a random split of 80, 10 and 10 percent
+    is drawn with ``seed``. ``benchmark.graphs.save("mine.safetensors")``, ``.npz`` or ``.parquet`` stores objective
+    and metric too. If the graphs have a ``field``, the network uses it; otherwise eigenvectors are computed where
+    needed.
 
     >>> from torch_geometric.data import Data
     >>> edge_index = torch.tensor([[0, 1], [1, 0]])
@@ -126,7 +128,7 @@ def _categories(name: str, values: Tensor) -> tuple[int, ...] | None:
 
 def _num_targets(y: Tensor, objective: str) -> int:
     """The number of outputs of a network; targets that do not fit the objective are refused."""
-    if objective == "regression":
+    if objective.endswith("regression"):
         return y.reshape(len(y), -1).size(1)
     labels = y[~y.isnan()] if y.is_floating_point() else y.long()
     if not torch.equal(labels, labels.round()):
