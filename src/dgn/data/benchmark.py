@@ -98,8 +98,9 @@ TASKS = {
     "muv": Task("multi-label", "average-precision", 17, ATOMS, BONDS, False, _tables("muv")),
     "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
     "digits": Task("classification", "accuracy", 10, None, None, True, ()),
+    "transport": Task("node-regression", "mae", 1, None, None, True, ("transport.safetensors",)),
 }
-WITHOUT_FILE = ("pattern", "digits")  # generated, or part of scikit-learn
+WITHOUT_FILE = ("pattern", "digits", "transport")  # generated, or part of scikit-learn
 NOTES = {
     "zinc12k.npz": "official validation and test molecules and labels, resampled training molecules",
     "cifar10_sp.npz": "superpixels recomputed from the images",
@@ -121,12 +122,11 @@ def load_benchmark(
 
     ``path`` is a file of packed graphs, the folder that holds it, or a folder with one subfolder per benchmark.
     Without it, the converted file in ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``) is read if there is one. Otherwise
-    "pattern" is generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by PyG, "molhiv" and
-    "molpcba" are read from OGB's raw files in ``root``, "peptides-func"
-    from LRGB's, "muv" and "tox21" from MoleculeNet's tables. "own" needs
-    a ``path`` (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's SMILES are parsed once, by several processes: call
-    this under ``if __name__ == "__main__":``. Edges of superpixels are computed on ``device``, by default a GPU if
-    there is one; all tensors are returned on the CPU.
+    "pattern" and "transport" are generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by
+    PyG, "molhiv" and "molpcba" are read from OGB's raw files in ``root``, "peptides-func" from LRGB's, "muv" and
+    "tox21" from MoleculeNet's tables. "own" needs a ``path`` (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's
+    SMILES are parsed once, by several processes: call this under ``if __name__ == "__main__":``. Edges of superpixels
+    are computed on ``device``, by default a GPU if there is one; all tensors are returned on the CPU.
 
     >>> digits = load_benchmark("digits")
     >>> digits.objective, digits.num_targets, digits.graphs.nodes["x"].shape
@@ -243,6 +243,10 @@ def _load(name: str, source: Path | None, root: Path, device: torch.device | str
         from dgn.data.datasets.pattern import SOURCE, generate_pattern
 
         return cached_graphs(cache, SOURCE, lambda: generate_pattern(progress=progress))
+    if name == "transport":
+        from dgn.data.datasets import transport
+
+        return cached_graphs(cache, transport.SOURCE, lambda: transport.generate_transport(progress=progress))
     if name in ("molhiv", "molpcba"):
         from dgn.data.datasets.ogb import load_ogb
 

@@ -12,7 +12,11 @@ from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, Ensemble, Linear, Stru
 from dgn.training.config import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
-WIDTHS: dict[str, tuple[int, int | None]] = {"cifar10": (5, 1), "digits": (1, None)}  # node and edge features
+WIDTHS: dict[str, tuple[int, int | None]] = {
+    "cifar10": (5, 1),
+    "digits": (1, None),
+    "transport": (4, 3),
+}  # node and edge features
 
 
 @dataclass(frozen=True)
