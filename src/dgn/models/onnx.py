@@ -27,11 +27,8 @@ class Predictor(nn.Module):
 
     def __init__(self, model: TrainedModel) -> None:
         super().__init__()
-        self.networks = nn.ModuleList(deepcopy(list(model.networks))).cpu().eval()
+        self.networks = nn.ModuleList(deepcopy(list(model.networks)))
         self.as_prediction = model.as_prediction
-        for module in self.networks.modules():
-            if isinstance(module, DGNConv):
-                module.backend = "reference"  # without kernels, which ONNX does not have
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, graph: Tensor, more: dict[str, Tensor]) -> Tensor:
         outputs = [network(x, edge_index, batch=batch, num_graphs=graph.size(0), **more) for network in self.networks]
@@ -130,11 +127,32 @@ def _convert(model: TrainedModel, graphs: PackedGraphs) -> Any:
     rows = {"edge_field": edges, "edge_attr": edges, "node_potential": nodes, "gap": nodes, "structure": nodes}
     shapes = ({0: nodes}, {1: edges}, {0: nodes}, {0: torch.export.Dim("graphs")}, {n: {0: rows[n]} for n in more})
     arguments = (*(inputs[name] for name in fixed), more)
-    program = torch.export.export(Predictor(model), arguments, dynamic_shapes=shapes)
+    return to_onnx(Predictor(model), arguments, shapes, [*fixed, *more], ["prediction"])
+
+
+def to_onnx(
+    module: nn.Module,
+    arguments: tuple[Any, ...],
+    dynamic_shapes: Any,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> Any:
+    """The ``onnx.ModelProto`` of any module with convolutions, in evaluation mode, by PyTorch's dynamo exporter.
+
+    ``arguments`` are example inputs and ``dynamic_shapes`` those of :func:`torch.export.export`: nodes and edges of at
+    least 2. Convolutions run without kernels, which ONNX does not have; the module is not changed.
+    """
+    for package in ("onnx", "onnxscript"):
+        check_package("onnx", package)
+    plain = deepcopy(module).cpu().eval()
+    for part in plain.modules():
+        if isinstance(part, DGNConv):
+            part.backend = "reference"
+    program = torch.export.export(plain, arguments, dynamic_shapes=dynamic_shapes)
     converted = torch.onnx.export(
         program,
-        input_names=[*fixed, *more],
-        output_names=["prediction"],
+        input_names=list(input_names),
+        output_names=list(output_names),
         opset_version=OPSET,
         custom_translation_table=_translations(),
         verbose=False,
