@@ -4,7 +4,7 @@
 ensembles as ``dgn fit --split random`` does. It prints, for each table and for all of them, the fraction of test values
 within the intervals of each level, the median width of the 90 % intervals in standard deviations of the target, and the
 90 % coverage of the halves of the test molecules that are nearest to and farthest from training. Ten splits of three
-tables take about 25 minutes on one core. It ends with 1 if the pooled coverage of a level is three points off.
+tables take about 25 minutes on one core. It ends with 1 if the pooled coverage is more than three points off.
 """
 
 import argparse

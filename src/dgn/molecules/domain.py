@@ -88,6 +88,10 @@ class Domain:
     def _texts(self) -> list[str]:
         return bytes(self.smiles.tolist()).decode().split("\n")
 
+    def sample(self, most: int) -> list[str]:
+        """SMILES of up to ``most`` training molecules, evenly chosen."""
+        return self._texts[:: max(1, len(self._texts) // most)][:most]
+
     @cached_property
     def _dense(self) -> NDArray[np.uint8]:
         """The fingerprints, one column each: [WIDTH, R], so that a feature of all molecules is contiguous."""

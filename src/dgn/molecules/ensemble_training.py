@@ -19,10 +19,11 @@ from dgn.tuning.space import Value
 
 
 class TrainedEnsemble(NamedTuple):
-    """The members as one model, the results of their training, and the trials of a search."""
+    """The members as one model, the results of their training, its seconds, and the trials of a search."""
 
     model: TrainedModel
     results: list[RunResult]
+    seconds: float
     trials: Sequence[dict[str, Value]] = ()
 
 
@@ -37,7 +38,8 @@ def train_ensemble(
     """Train one member per seed of the experiment; those that are finished in the folder are read."""
     seeds = experiment.training.seeds
     results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
-    return TrainedEnsemble(join([load_trained(folder / f"seed-{seed}", device) for seed in seeds]), results)
+    model = join([load_trained(folder / f"seed-{seed}", device) for seed in seeds])
+    return TrainedEnsemble(model, results, max(result.seconds for result in results))
 
 
 def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task) -> Benchmark:

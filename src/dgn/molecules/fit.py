@@ -194,7 +194,8 @@ def _train(
             settings = replace(experiment, training=replace(experiment.training, seeds=fold.seeds))
             trained.append(train_ensemble(settings, benchmark, folder, options.device, on_epoch, on_resume))
     results = [result for ensemble in trained for result in ensemble.results]
-    return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, trials)
+    seconds = sum(ensemble.seconds for ensemble in trained)
+    return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials)
 
 
 def _calibrate(model: Model, train: Molecules, val: Molecules, chose: Tensor) -> Model:
@@ -250,7 +251,7 @@ def _facts(
             for result in trained.results
         ],
         **({"search": trained.trials} if trained.trials else {}),
-        "seconds": max(result.seconds for result in trained.results),
+        "seconds": trained.seconds,
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {**collect_versions(), "rdkit": version("rdkit")},
     }

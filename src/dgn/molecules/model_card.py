@@ -43,8 +43,11 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
 
 
 LIMITS = (
-    "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree.",
-    "Intervals are calibrated on the validation split: their coverage holds for molecules of the same distribution.",
+    "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree: see the "
+    "columns `similarity` and `outside_training` of `dgn predict`.",
+    "Intervals are calibrated on the validation split, by members that a molecule did not choose: their coverage holds "
+    "for molecules of the same distribution.",
+    "The folder holds the SMILES of training molecules.",
     "Salts and mixtures are one graph with several components.",
 )
 
