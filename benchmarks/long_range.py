@@ -22,7 +22,7 @@ from torch_geometric.nn import GINConv, ResGatedGraphConv
 import dgn
 from dgn.testing import disjoint_union, path
 
-SYMBOLS, COPIES, BUDGET, DISTANCES = 4, 32, 20_000, {"chain": (2, 4, 8, 16), "tree": (2, 3, 4, 5)}
+SYMBOLS, COPIES, BUDGET, DISTANCES = 4, 32, 20_000, {"chain": (2, 4, 8, 12), "tree": (2, 3, 4)}
 RECIPE = Recipe(steps=400)
 
 
