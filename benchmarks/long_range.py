@@ -5,8 +5,9 @@
 Every node has one of four symbols at random, and a mark where it has to predict. On a chain both ends predict the
 symbol of the other end; on a binary tree every leaf predicts that of the root. Networks have as many layers as the
 distance, those with walks of two steps half as many, so that all of them can see the symbol; all have at most the same
-number of parameters. Chance is 25 %. The field is the first eigenvector of the Laplacian (its sign is arbitrary), on
-trees also depth.
+number of parameters. Shorter graphs are trained on as well: without them, none of these networks learns a distance of 8
+in as many steps. Scored are the longest alone. Chance is 25 %. The field is the first eigenvector of the Laplacian (its
+sign is arbitrary), on trees also depth.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from torch_geometric.nn import GINConv, ResGatedGraphConv
 import dgn
 from dgn.testing import disjoint_union, path
 
-SYMBOLS, COPIES, BUDGET, DISTANCES = 4, 32, 20_000, {"chain": (2, 4, 8, 16), "tree": (2, 3, 4, 5)}
+SYMBOLS, COPIES, BUDGET, DISTANCES = 4, 16, 20_000, {"chain": (4, 8, 12), "tree": (2, 3, 4)}
 RECIPE = Recipe(steps=400)
 
 
@@ -45,12 +46,13 @@ ON_TREES = {"mean fwd1 bwd1, depth": lambda w: DirectionalLayer(w, ("mean", "fwd
 
 
 class Task(NamedTuple):
-    """Graphs side by side; where nodes predict, and the node whose symbol each of them predicts."""
+    """Graphs side by side; where nodes predict, the node whose symbol each predicts, whether it is at full distance."""
 
     graph: dgn.Graph
     field: Tensor
     asked: Tensor
     answer: Tensor
+    far: Tensor
 
     def draw(self) -> NodeBatch:
         """The same graphs with other symbols."""
@@ -62,28 +64,39 @@ class Task(NamedTuple):
 
 
 def chains(distance: int) -> Task:
-    n = distance + 1
-    edges, total, batch = disjoint_union(*[path(n)] * COPIES)
-    first = torch.arange(COPIES) * n
-    ends, others = torch.cat([first, first + distance]), torch.cat([first + distance, first])
-    return _task(edges, total, batch, torch.arange(total).remainder(n).double(), ends, others)
+    """Chains of even lengths up to the distance; the shorter ones teach the longer ones."""
+    lengths = [length for length in range(2, distance + 1, 2) for _ in range(COPIES)]
+    edges, total, batch = disjoint_union(*[path(length + 1) for length in lengths])
+    size = torch.tensor(lengths) + 1
+    first, last = size.cumsum(0) - size, size.cumsum(0) - 1
+    place = torch.arange(total) - first[batch]
+    far = torch.tensor(lengths) == distance
+    ends, others = torch.cat([first, last]), torch.cat([last, first])
+    return _task(edges, total, batch, place.double(), ends, others, far.repeat(2))
 
 
 def trees(distance: int) -> Task:
-    n = 2 ** (distance + 1) - 1
+    """Binary trees of all depths up to the distance."""
+    heights = [height for height in range(1, distance + 1) for _ in range(COPIES // 2 ** (height - 1) + 1)]
+    sizes = [2 ** (height + 1) - 1 for height in heights]
+    edges, total, batch = disjoint_union(*[(_binary_tree(n), n) for n in sizes])
+    first = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
+    place = torch.arange(total) - first[batch]
+    depth = ((place + 1).double().log2() + 1e-9).floor()
+    leaves = (depth == torch.tensor(heights)[batch]).nonzero()[:, 0]
+    return _task(edges, total, batch, depth, leaves, first[batch[leaves]], depth[leaves] == distance)
+
+
+def _binary_tree(n: int) -> Tensor:
     child = torch.arange(1, n)
     one_way = torch.stack([(child - 1) // 2, child])
-    copies = max(2, COPIES * 4 // n)
-    edges, total, batch = disjoint_union(*[(torch.cat([one_way, one_way.flip(0)], dim=1), n)] * copies)
-    depth = (torch.arange(1, n + 1).double().log2() + 1e-9).floor().repeat(copies)
-    leaves = (depth == distance).nonzero()[:, 0]
-    return _task(edges, total, batch, depth, leaves, leaves // n * n)
+    return torch.cat([one_way, one_way.flip(0)], dim=1)
 
 
-def _task(edges: Tensor, n: int, batch: Tensor, depth: Tensor, asked: Tensor, answer: Tensor) -> Task:
+def _task(edges: Tensor, n: int, batch: Tensor, depth: Tensor, asked: Tensor, answer: Tensor, far: Tensor) -> Task:
     graph = dgn.as_graph(edges, n, batch)
     potential = torch.stack([dgn.directions(edges, n, k=1).potential[:, 0], depth], dim=1)
-    return Task(graph, dgn.gradient(potential, graph).float(), asked, answer)
+    return Task(graph, dgn.gradient(potential, graph).float(), asked, answer, far)
 
 
 def train_one(name: str, task: Task, distance: int, seed: int) -> dict[str, float]:
@@ -103,7 +116,7 @@ def train_one(name: str, task: Task, distance: int, seed: int) -> dict[str, floa
     network.eval()
     with torch.no_grad():
         batches = [task.draw() for _ in range(8)]
-        right = [(network(batch)[task.asked].argmax(dim=1) == batch.y).double().mean() for batch in batches]
+        right = [(network(batch)[task.asked].argmax(dim=1) == batch.y)[task.far].double().mean() for batch in batches]
     accuracy = round(100 * float(torch.stack(right).mean()), 2)
     return {"layers": layers, "parameters": count(network), "ms_a_step": round(milliseconds, 1), "accuracy": accuracy}
 
@@ -142,10 +155,10 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = {"symbols": SYMBOLS, "copies": COPIES, "budget": BUDGET, "steps": RECIPE.steps}
     cells = Cells(arguments.out, settings)
-    for shape, distances in DISTANCES.items():
-        for distance in distances:
+    for seed in range(arguments.seeds):
+        for shape, distance in ((shape, distance) for shape, some in DISTANCES.items() for distance in some):
             task = chains(distance) if shape == "chain" else trees(distance)
-            for seed in range(arguments.seeds):
+            if True:
                 for name in (*NETWORKS, *(ON_TREES if shape == "tree" else ())):
                     cells.run(
                         {"shape": shape, "distance": distance, "network": name, "seed": seed},

@@ -76,6 +76,23 @@ class PublicFunctions(RuleBasedStateMachine):
         }
         self.attempt(calls[name])
 
+    @rule(name=st.sampled_from(["orientation", "phase", "hodge"]), q=st.sampled_from([0.0, 0.1, 0.25]))
+    def direct(self, name: str, q: float) -> None:
+        weight = self.field[:, 0].abs()
+
+        def phase() -> Tensor:
+            found = dgn.magnetic_directions(self.graph, k=2, q=q, edge_weight=weight)
+            return dgn.phase_difference(found.potential, self.graph, found.component)
+
+        calls = {
+            "orientation": lambda: dgn.orientation(self.graph, flow=self.field).field,
+            "phase": phase,
+            "hodge": lambda: dgn.hodge_decomposition(self.field, self.graph).circulation,
+        }
+        found = self.attempt(calls[name])
+        if found is not None and name != "orientation":  # which has other edges
+            self.field = found
+
     @rule(time=st.sampled_from([0.0, 1.0, 1e6]))
     def diffuse(self, time: float) -> None:
         weight = self.field[:, 0].abs() if len(self.field) else None

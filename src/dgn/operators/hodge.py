@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from dgn.fields import gradient
+from dgn.graph.checks import check_result
 from dgn.spectral import flow_potential
 from dgn.spectral.laplacians import weighted_graph
 
@@ -51,4 +52,4 @@ def hodge_decomposition(
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
     potential = flow_potential(field, graph, edge_weight=edge_weight, tolerance=tolerance)
     slope = gradient(potential, graph)
-    return HodgeDecomposition(potential, slope, field.double() - slope)
+    return HodgeDecomposition(potential, slope, check_result("hodge_decomposition", field.double() - slope))

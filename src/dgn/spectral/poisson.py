@@ -113,6 +113,7 @@ def flow_potential(
     inner = graph.edge_index.cpu()
     flow = flow * torch.where(inner[0] == inner[1], 0.0, weight.double()).view(-1, *[1] * (flow.dim() - 1))
     right = flow.new_zeros(graph.num_nodes, *flow.shape[1:]).index_add(0, inner[0], flow).index_add(0, inner[1], -flow)
+    check_result("flow_potential", right)
     # Each edge in both directions: the Laplacian then counts it as often as it is listed.
     both = Graph(torch.cat([inner, inner.flip(0)], dim=1), graph.num_nodes)
     matrix = adjacency(both, torch.cat([weight, weight]))
