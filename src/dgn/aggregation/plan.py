@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -67,6 +67,7 @@ class Plan:
     ``num_columns`` is the number of columns of weights, ``num_directions`` that of field columns they need;
     ``has_self`` is true if any output has a self weight, ``has_groups`` if any is a norm over a group of directions,
     which is taken after the kernels. ``walks`` are the families of walks: a plan computes their first steps.
+    ``one_pass`` is true if the sums of a kernel are the outputs: no norms over groups, no walks of several steps.
     """
 
     names: tuple[str, ...]
@@ -79,14 +80,13 @@ class Plan:
     num_columns: int
     has_groups: bool
     walks: tuple[Walking, ...] = ()
+    one_pass: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "one_pass", not self.has_groups and not self.walks)
 
     def __len__(self) -> int:
         return len(self.names) + sum(len(walk.schedule.order) - 1 for walk in self.walks)
-
-    @property
-    def one_pass(self) -> bool:
-        """Whether the sums of a kernel are the outputs: no norms over groups, no walks of several steps."""
-        return not self.has_groups and len(self.walks) == 0
 
     @property
     def reads_node(self) -> bool:

@@ -145,7 +145,8 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
         ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again. ``size``
         are the numbers of sources and targets, where ``x`` has no targets.
         """
-        refuse_positional(type(self).__name__, positional)
+        if positional:
+            refuse_positional(type(self).__name__, positional)
         if self.update is None:
             self._build(infer_widths(self.widths, x))
             self.to(*((x.device, x.dtype) if isinstance(x, Tensor) else (x[0].device, x[0].dtype)))

@@ -1,7 +1,7 @@
 """What PyG users pass to layers and networks, checked."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -31,14 +31,13 @@ def read_bipartite(edge_index: Any, num_sources: int, num_targets: int) -> Graph
     return remember_with(edge_index, (Graph, num_sources, num_targets), make)
 
 
-def refuse_positional(module: str, positional: tuple[object, ...]) -> None:
+def refuse_positional(module: str, positional: tuple[object, ...]) -> NoReturn:
     """Refuse a third positional argument: other layers of PyG take edge features or weights there."""
-    if positional:
-        came = [list(value.shape) if isinstance(value, Tensor) else type(value).__name__ for value in positional]
-        raise TypeError(
-            f"{module}: expected x and edge_index by position and all else by keyword, got {len(positional)} more by "
-            f"position, {', '.join(map(str, came))}; write edge_field= for a field and edge_attr= for edge features"
-        )
+    came = [list(value.shape) if isinstance(value, Tensor) else type(value).__name__ for value in positional]
+    raise TypeError(
+        f"{module}: expected x and edge_index by position and all else by keyword, got {len(positional)} more by "
+        f"position, {', '.join(map(str, came))}; write edge_field= for a field and edge_attr= for edge features"
+    )
 
 
 def infer_widths(widths: tuple[int, int], x: Tensor | Sequence[Tensor | None]) -> tuple[int, int]:

@@ -142,21 +142,13 @@ class DGN(nn.Module):
             ``node_potential`` [N, K], ``node_mask`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G,
             out_channels], or [N, out_channels] with ``readout="nodes"``.
         """
-        refuse_positional(type(self).__name__, positional)
+        if positional:
+            refuse_positional(type(self).__name__, positional)
         if not isinstance(x, Tensor):
             return self.forward_data(x)
         graph = as_graph(edge_index, x.size(0), batch, num_graphs)
         edges = self._edges(edge_attr, graph)  # what comes first has its gradient last, outside the backward pass
-        h = self.node_encoder(x)
-        if h.size(-1) != self.settings.hidden:
-            raise ValueError(
-                f"node_encoder: expected one that gives {self.settings.hidden} channels, got {h.size(-1)}; make it so "
-                "wide"
-            )
-        if self.positional is not None:
-            h = h + self.positional(self._first(node_potential, self.positional.in_features).to(h.dtype))
-        if self.structure is not None:
-            h = h + self.structure(structure)
+        h = self._nodes(x, node_potential, structure)
         if weights is None:
             weights = self.plan.cached_weights(edge_field, graph, gap, h.dtype)
         graph_norm = graph.graph_norm(h.dtype) if self.settings.size_norm else None
@@ -172,6 +164,18 @@ class DGN(nn.Module):
             return h  # type: ignore[no-any-return]
         pooled = pool(self.settings.readout, h, graph, node_potential)
         return pooled if returns == "embedding" else self.head(pooled)
+
+    def _nodes(self, x: Tensor, potential: Tensor | None, structure: Tensor | None) -> Tensor:
+        """Features of the nodes for the first layer."""
+        h: Tensor = self.node_encoder(x)
+        if h.size(-1) != self.settings.hidden:
+            raise ValueError(
+                f"node_encoder: expected one that gives {self.settings.hidden} channels, got {h.size(-1)}; make it so "
+                "wide"
+            )
+        if self.positional is not None:
+            h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
+        return h if self.structure is None else h + self.structure(structure)
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
         """Edge features for the layers; edges of a network without edge features are not looked at."""
