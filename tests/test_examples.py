@@ -54,3 +54,32 @@ def test_digits_grid_joins_neighbours_in_both_directions() -> None:
     assert len(edges) == edge_index.size(1) == 24
     assert edges == {(i, j) for j, i in edges}
     assert {j for j, i in edges if i == 4} == {1, 3, 5, 7}
+
+
+def test_a_graph_regression_beats_the_mean() -> None:
+    ours, baseline = load("graph_regression").main(graphs=300, epochs=8)
+    assert ours < 0.8 * baseline
+
+
+def test_wind_needs_a_field() -> None:
+    explained = load("own_field").main(junctions=150, steps=150)
+    assert explained["mean, bwd1"] > 0.8
+    assert explained["mean"] < 0.3
+
+
+def test_an_explanation_finds_the_edges_that_matter() -> None:
+    accuracy, inside, outside = load("explain_prediction").main(graphs=300, epochs=20, explained=4)
+    assert accuracy > 0.85
+    assert inside > outside + 0.1
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # in Lightning
+def test_a_lightning_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("lightning", reason="Lightning is not installed")
+    monkeypatch.chdir(tmp_path)
+    assert load("lightning_module").main(graphs=300, epochs=10) > 0.7
+
+
+def test_examples_are_short() -> None:
+    lengths = {file.name: len(file.read_text().splitlines()) for file in EXAMPLES.glob("*.py")}
+    assert {name for name, length in lengths.items() if length > 80} <= {"digits.py"}
