@@ -161,7 +161,7 @@ class DGN(nn.Module):
             if state is not None and index < len(self.virtual_nodes):
                 h, state = self.virtual_nodes[index](h, graph, state, graph_mask)
         if returns == "node-embedding":
-            return h  # type: ignore[no-any-return]
+            return h
         pooled = pool(self.settings.readout, h, graph, node_potential)
         return pooled if returns == "embedding" else self.head(pooled)
 
