@@ -28,6 +28,10 @@ def command(
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
     ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of numbers to read beside the graph; may be repeated."),
+    ] = None,
     task: Annotated[
         str | None,
         typer.Option(help="regression, binary (two classes) or multi-label.", show_default="detected"),
@@ -91,7 +95,7 @@ def command(
     from dgn.molecules.table import open_table
 
     console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search, start, freeze)
-    reading = TableOptions(smiles, tuple(target or ()), task, split, test, valence, log, splits)
+    reading = TableOptions(smiles, tuple(target or ()), tuple(features or ()), task, split, test, valence, log, splits)
     check_settings(reading, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
@@ -109,6 +113,7 @@ class TableOptions:
 
     smiles: str | None
     targets: tuple[str, ...]
+    features: tuple[str, ...]
     task: str | None
     split: str | None
     test: float | None
@@ -174,7 +179,7 @@ def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[Tabl
     if reading.splits is None and reading.fold is None:
         column, unused = split_column(table, reading.split, "val" if reading.test == 0 else "test")
     valence = cast("Valence", reading.valence)
-    data = read_table(table, reading.smiles, reading.targets, reading.task, column, valence)
+    data = read_table(table, reading.smiles, reading.targets, reading.task, column, valence, reading.features)
     data = learn_logarithm(data) if reading.log else suggest_logarithm(data)
     if reading.splits is not None:
         data = replace(data, molecules=assign_splits(data.molecules, open_table(reading.splits)))
