@@ -34,8 +34,9 @@ def with_encodings(
     Nodes get both, concatenated, as ``nodes["structure"]``, followed by the ``graphs["features"]`` [G, F] of their
     graph, if there are any. With rings, categorical or absent edge features are replaced by edge types:
     ``edges["edge_attr"]`` [E] is then the index of a combination of categories and counts, one of the 64 most frequent
-    combinations in the training graphs or the nearest of them (:class:`dgn.encodings.EdgeTypes`). Continuous edge features get the counts as further columns.
-    ``benchmark.structure`` holds the scaling and the edge types. Encodings are cached in the folder ``cache``.
+    combinations in the training graphs or the nearest of them (:class:`dgn.encodings.EdgeTypes`). Continuous edge
+    features get the counts as further columns. ``benchmark.structure`` holds the scaling and the edge types. Encodings
+    are cached in the folder ``cache``.
 
     >>> from dgn.data.benchmark import load_benchmark
     >>> digits = with_encodings(load_benchmark("digits"), rwse_steps=2, ring_sizes=(3,))
