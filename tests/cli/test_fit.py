@@ -356,3 +356,28 @@ def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> Non
     assert model.predict(["CCCO"]).mean.item() == pytest.approx(expected)
     refused = dgn("fit", write("c.csv", [f"{'C' * (n + 1)},{n % 2}" for n in range(20)]), *QUICK, "--log")
     assert "log: expected numbers to take the logarithm of, got binary" in refused.output
+
+
+def test_features_are_read_beside_the_graph(dgn: Any) -> None:
+    """A target that only the column decides; the column is in other units at prediction time if it is scaled twice."""
+    rows = [f"{'C' * (n % 7 + 1)}O,{300 + 10 * (n % 5)},{n % 5}" for n in range(70)]
+    table = write("t.csv", [*rows, "CCO,hot,3"], "smiles,kelvin,y")
+    options = ("--ensemble-size", "2", "--epochs", "25", "--device", "cpu", "--split", "random", "--features", "kelvin")
+    done = dgn("fit", table, *options)
+    assert done.exit_code == 0, done.output
+    assert "regression: y" in done.output
+    assert "1 row: no number in a column of --features; left out (line 72)" in done.output
+    for workers in ("0", "1"):
+        arguments = ("-o", f"{workers}.csv", "-q", "--device", "cpu", "--workers", workers)
+        assert dgn("predict", "t-model", table, *arguments).exit_code == 0
+    assert Path("0.csv").read_bytes() == Path("1.csv").read_bytes()
+    predicted = read_csv("0.csv")
+    assert predicted[-1]["problem"] == "no number in kelvin"
+    cold, hot = ([float(row["y_prediction"]) for row in predicted[:70] if row["kelvin"] == k] for k in ("300", "340"))
+    assert max(cold) + 1 < min(hot)
+    without = dgn(
+        "predict", "t-model", write("u.csv", ["CCO,1"], "smiles,x"), "-o", "u-out.csv", "-q", "--device", "cpu"
+    )
+    assert "expected one of 'smiles', 'x', got 'kelvin'" in without.output
+    with pytest.raises(ValueError, match="features: expected 1 numbers of each graph, as in training, got 0"):
+        load_model("t-model", "cpu").predict(["CCO"])

@@ -19,6 +19,40 @@ if TYPE_CHECKING:
     from dgn.molecules.table import Table
 
 
+FeatureColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of numbers to read beside the graph; may be repeated."),
+]
+SplitMethod = Annotated[
+    str | None,
+    typer.Option(
+        help="scaffold, random, or the name of a column with values train, val and test.",
+        show_default="a column called split, set, fold or subset, else scaffold",
+    ),
+]
+SplitsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Splits of another fit: the splits.csv of its folder, read by molecule."),
+]
+Folds = Annotated[
+    int, typer.Option(help="Cross-validation: that many fits, each molecule tested once; 0: none.", min=0)
+]
+Logarithm = Annotated[
+    bool, typer.Option("--log", help="Learn the logarithm of the targets; predictions are in their unit.")
+]
+ValenceOption = Annotated[
+    str, typer.Option(help="Molecules with impossible valences, such as CF(F)F: refuse (leave out) or keep.")
+]
+Seed = Annotated[
+    int,
+    typer.Option(help="Seed of the split and of the first ensemble member; the others take the next ones.", min=0),
+]
+SearchTrials = Annotated[
+    int,
+    typer.Option(help="Trials of a hyperparameter search on the validation split; 0: default settings.", min=0),
+]
+
+
 def command(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
     target: Annotated[
@@ -28,31 +62,17 @@ def command(
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
     ] = None,
+    features: FeatureColumns = None,
     task: Annotated[
         str | None,
         typer.Option(help="regression, binary (two classes) or multi-label.", show_default="detected"),
     ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="scaffold, random, or the name of a column with values train, val and test.",
-            show_default="a column called split, set, fold or subset, else scaffold",
-        ),
-    ] = None,
-    valence: Annotated[
-        str, typer.Option(help="Molecules with impossible valences, such as CF(F)F: refuse (leave out) or keep.")
-    ] = "refuse",
-    splits: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Splits of another fit: the splits.csv of its folder, read by molecule."),
-    ] = None,
-    folds: Annotated[
-        int, typer.Option(help="Cross-validation: that many fits, each molecule tested once; 0: none.", min=0)
-    ] = 0,
+    split: SplitMethod = None,
+    valence: ValenceOption = "refuse",
+    splits: SplitsFile = None,
+    folds: Folds = 0,
     replicates: Annotated[int, typer.Option(help="Fits with other seeds of split and networks.", min=1)] = 1,
-    log: Annotated[
-        bool, typer.Option("--log", help="Learn the logarithm of the targets; predictions are in their unit.")
-    ] = False,
+    log: Logarithm = False,
     test: Annotated[
         float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
     ] = None,
@@ -64,18 +84,12 @@ def command(
     ensemble_size: Annotated[
         int, typer.Option(help="Ensemble members; predictions are their mean and standard deviation.", min=1)
     ] = 5,
-    search: Annotated[
-        int,
-        typer.Option(help="Trials of a hyperparameter search on the validation split; 0: default settings.", min=0),
-    ] = 0,
+    search: SearchTrials = 0,
     start: Annotated[
         str | None, typer.Option("--from", metavar="MODEL", help="Pretrained network or model folder to fine-tune.")
     ] = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
-    seed: Annotated[
-        int,
-        typer.Option(help="Seed of the split and of the first ensemble member; the others take the next ones.", min=0),
-    ] = 0,
+    seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
 ) -> None:
     """Fit an ensemble of directional graph networks to a table of molecules.
@@ -91,7 +105,7 @@ def command(
     from dgn.molecules.table import open_table
 
     console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search, start, freeze)
-    reading = TableOptions(smiles, tuple(target or ()), task, split, test, valence, log, splits)
+    reading = TableOptions(smiles, tuple(target or ()), tuple(features or ()), task, split, test, valence, log, splits)
     check_settings(reading, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
@@ -109,6 +123,7 @@ class TableOptions:
 
     smiles: str | None
     targets: tuple[str, ...]
+    features: tuple[str, ...]
     task: str | None
     split: str | None
     test: float | None
@@ -174,7 +189,7 @@ def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[Tabl
     if reading.splits is None and reading.fold is None:
         column, unused = split_column(table, reading.split, "val" if reading.test == 0 else "test")
     valence = cast("Valence", reading.valence)
-    data = read_table(table, reading.smiles, reading.targets, reading.task, column, valence)
+    data = read_table(table, reading.smiles, reading.targets, reading.task, column, valence, reading.features)
     data = learn_logarithm(data) if reading.log else suggest_logarithm(data)
     if reading.splits is not None:
         data = replace(data, molecules=assign_splits(data.molecules, open_table(reading.splits)))

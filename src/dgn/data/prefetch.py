@@ -3,7 +3,7 @@
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import get_context, parent_process
@@ -13,10 +13,11 @@ from typing import TypeVar
 
 import torch
 
+Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 
-def prefetch(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]], workers: int) -> Iterator[Result]:
+def prefetch(work: Callable[[Chunk], Result], chunks: Iterable[Chunk], workers: int) -> Iterator[Result]:
     """Yield ``work(chunk)`` of each chunk in order; at most ``workers`` + 2 chunks are in flight.
 
     Arguments and results are pickled: use arrays rather than tensors, which would need shared memory and open files.
@@ -27,7 +28,7 @@ def prefetch(work: Callable[[list[str]], Result], chunks: Iterable[Sequence[str]
         stack.callback(pool.shutdown, cancel_futures=True)
         running: deque[Future[Result]] = deque()
         for chunk in chunks:
-            running.append(pool.submit(work, list(chunk)))
+            running.append(pool.submit(work, chunk))
             if len(running) > workers + 1:
                 yield running.popleft().result()
         while running:

@@ -16,13 +16,14 @@ ROUNDING = 1e-3  # lower bound of the deviation in any case
 class Structure:
     r"""The structural encodings of nodes and edges, and their standardisation.
 
-    Nodes have ``random_walk`` return probabilities, then the counts of ``rings`` of each size. A network reads
+    Nodes have ``random_walk`` return probabilities, then the counts of ``rings`` of each size, then features of their
+    graph, the same at all of its nodes. A network reads
     :math:`s_c v_{ic} + o_c`: return probabilities are centred and divided by their standard deviation over the training
     nodes, or by 0.05 if that is larger; where all vary less, as in dense graphs, by the largest deviation. Ring counts
-    are not scaled. ``edge_types`` is ``None`` where edges have continuous features.
+    are not scaled; features of graphs are standardized. ``edge_types`` is ``None`` where edge features are continuous.
 
     Shapes:
-        ``scale`` and ``offset`` [random_walk + len(rings)].
+        ``scale`` and ``offset`` [random_walk + len(rings) + features].
 
     >>> structure = Structure.find(torch.tensor([[0.5, 0.0], [0.7, 2.0]]), random_walk=1, rings=(6,))
     >>> (torch.tensor([[0.7, 2.0]]) * structure.scale + structure.offset).tolist()
@@ -39,7 +40,7 @@ class Structure:
     def find(
         cls, values: Tensor, random_walk: int, rings: Sequence[int] = (), edge_types: EdgeTypes | None = None
     ) -> "Structure":
-        """The structure of a dataset, from the encodings of its training nodes, [N, random_walk + len(rings)]."""
+        """The structure of a dataset, from the encodings of its training nodes, [N, random_walk + len(rings) + F]."""
         scale = values.new_ones(values.size(1), dtype=torch.float64)
         offset = torch.zeros_like(scale)
         if random_walk and len(values):
@@ -47,7 +48,17 @@ class Structure:
             least = deviation.max().clamp(ROUNDING, LEAST_DEVIATION)
             scale[:random_walk] = 1 / deviation.maximum(least)
             offset[:random_walk] = -mean * scale[:random_walk]
+        first = random_walk + len(rings)
+        if values.size(1) > first and len(values):
+            deviation, mean = torch.std_mean(values[:, first:].double(), dim=0, correction=0)
+            scale[first:] = 1 / torch.where(deviation > 0, deviation, 1.0)
+            offset[first:] = -mean * scale[first:]
         return cls(random_walk, tuple(rings), scale.float(), offset.float(), edge_types)
+
+    @property
+    def features(self) -> int:
+        """The number of features of graphs."""
+        return len(self.scale) - self.random_walk - len(self.rings)
 
     @classmethod
     def blank(cls, random_walk: int, rings: Sequence[int], edge_sizes: Sequence[int] | None) -> "Structure":

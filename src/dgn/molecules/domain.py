@@ -26,12 +26,12 @@ class Comparison(NamedTuple):
     """How molecules relate to the training molecules; ``novelty`` is 0 for a training molecule of a usual size.
 
     Shapes:
-        ``similarity``, ``novelty`` [G] float64; ``nearest``, the most similar training molecule, and ``outside``, what
+        ``similarity``, ``novelty`` [G]; ``nearest``, the most similar training molecule, and ``outside``, what
         training did not have ("": nothing), have G texts.
     """
 
-    similarity: Tensor
-    novelty: Tensor
+    similarity: NDArray[np.float64]  # arrays, as workers return them
+    novelty: NDArray[np.float64]
     nearest: list[str]
     outside: list[str]
 
@@ -117,7 +117,7 @@ class Domain:
         above, below = (counts - high) / (high - middle + 1), (low - counts) / (middle - low + 1)
         novelty = 1 - torch.from_numpy(best) + fraction + torch.maximum(above, below).clamp(min=0)
         outside = self._outside(graphs, _sum_per_graph(unknown.long(), graphs))
-        return Comparison(torch.from_numpy(best), novelty, [self._texts[index] for index in nearest.tolist()], outside)
+        return Comparison(best, novelty.numpy(), [self._texts[index] for index in nearest.tolist()], outside)
 
     def _outside(self, graphs: PackedGraphs, unknown: Tensor) -> list[str]:
         """What training did not have, as text."""

@@ -5,13 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 from dgn.molecules.domain import Comparison, Domain
 from dgn.molecules.featurize import Valence, featurize, featurize_chunks
+from dgn.molecules.rows import with_features
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import StoredModel
 
@@ -29,9 +32,16 @@ class ChunkOutput(NamedTuple):
     comparison: Comparison | None
 
 
+class Chunk(NamedTuple):
+    """SMILES, and the features of their molecules, [R, F], if the networks read some; an array, to be pickled."""
+
+    smiles: Sequence[str]
+    features: NDArray[np.float64] | None = None
+
+
 def predict_chunks(
     ensemble: TrainedModel,
-    chunks: Iterable[Sequence[str]],
+    chunks: Iterable[Chunk],
     workers: int = 0,
     embedding: bool = False,
     domain: Domain | None = None,
@@ -48,16 +58,30 @@ def predict_chunks(
         for outputs, problems, remarks, comparison in prefetch(work, chunks, workers):
             yield ChunkOutput(torch.from_numpy(outputs), problems, remarks, comparison)
         return
-    for graphs, problems, remarks in featurize_chunks(chunks, workers, ensemble.signature.featurization, valence):
+    features: list[NDArray[np.float64] | None] = []  # of the chunks whose SMILES workers featurize
+
+    def texts() -> Iterator[Sequence[str]]:
+        for chunk in chunks:
+            features.append(chunk.features)
+            yield chunk.smiles
+
+    for graphs, problems, remarks in featurize_chunks(texts(), workers, ensemble.signature.featurization, valence):
+        graphs = _with_features(graphs, problems, features.pop(0))
         yield ChunkOutput(_compute(ensemble, graphs, embedding), problems, remarks, _compare(domain, graphs))
 
 
 def _predict_in_worker(
-    payload: bytes, embedding: bool, valence: Valence, smiles: list[str]
+    payload: bytes, embedding: bool, valence: Valence, chunk: Chunk
 ) -> tuple[Any, list[str], list[str], Comparison | None]:
     ensemble, domain = _rebuild(payload)
-    graphs, problems, remarks = featurize(smiles, ensemble.signature.featurization, valence)
+    graphs, problems, remarks = featurize(chunk.smiles, ensemble.signature.featurization, valence)
+    graphs = _with_features(graphs, problems, chunk.features)
     return _compute(ensemble, graphs, embedding).numpy(), problems, remarks, _compare(domain, graphs)
+
+
+def _with_features(graphs: PackedGraphs, problems: Sequence[str], features: NDArray[np.float64] | None) -> PackedGraphs:
+    is_used = np.array([not problem for problem in problems], dtype=bool)
+    return with_features(graphs, None if features is None else torch.from_numpy(features[is_used]))
 
 
 def _compare(domain: Domain | None, graphs: PackedGraphs) -> Comparison | None:

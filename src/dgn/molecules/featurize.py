@@ -69,7 +69,7 @@ def featurize_chunks(
     return map(_from_arrays, prefetch(partial(_to_arrays, featurization, valence), chunks, workers))
 
 
-def _to_arrays(featurization: str, valence: Valence, smiles: list[str]) -> dict[str, Any]:
+def _to_arrays(featurization: str, valence: Valence, smiles: Sequence[str]) -> dict[str, Any]:
     graphs, problems, remarks = featurize(smiles, featurization, valence)
     arrays = {
         "node_pointer": graphs.node_pointer,

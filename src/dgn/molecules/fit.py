@@ -99,7 +99,7 @@ def fit_table(
         "notes": [*data.notes, *split.notes],
         "problems": [{"what": each.what, "done": each.action, "lines": list(each.lines)} for each in data.problems],
     }
-    return fit_molecules(
+    fitted = fit_molecules(
         data.molecules,
         split.assignment,
         data.task,
@@ -111,6 +111,7 @@ def fit_table(
         on_epoch,
         on_resume,
     )
+    return fitted._replace(model=replace(fitted.model, features=data.features))
 
 
 def fit_molecules(

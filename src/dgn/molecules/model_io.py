@@ -43,7 +43,7 @@ class Model:
 
     Regression predicts ``center + scale * output``, or 10 to that power where a logarithm is learned, classification
     ``sigmoid(output)``. ``scores`` and ``floor`` are those of :mod:`dgn.molecules.conformal`. ``facts`` are metadata:
-    data, scores, versions.
+    data, scores, versions. ``features`` are columns of numbers that networks read beside the graphs.
 
     Shapes:
         ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
@@ -59,6 +59,7 @@ class Model:
     floor: Tensor
     facts: Mapping[str, Any] = field(default_factory=dict)
     domain: Domain | None = None
+    features: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, stored: StoredModel, device: str = "auto") -> "Model":
@@ -69,6 +70,7 @@ class Model:
             column = str(stored.table["smiles"])
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
             domain = Domain.read(stored.tensors)
+            features = tuple(str(name) for name in stored.table["features"])
         except PROBLEMS as problem:
             raise ValueError(
                 f"{CONFIGURATION}: expected a model of a table of molecules, got {problem!r}; 'dgn fit' writes one"
@@ -80,7 +82,7 @@ class Model:
                 f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
             )
         task, ensemble = cast("Task", stored.table["task"]), TrainedModel.of(stored, device)
-        return cls(task, targets, column, ensemble, facts=stored.facts, domain=domain, **calibration)
+        return cls(task, targets, column, ensemble, facts=stored.facts, domain=domain, features=features, **calibration)
 
     @property
     def experiment(self) -> Experiment:
@@ -105,7 +107,7 @@ class Model:
     def combine(self, outputs: Tensor, comparison: Comparison | None = None) -> Prediction:
         """The ensemble prediction from the outputs of its members, [M, G, T], and their relation to training."""
         learned = self.learned(outputs)
-        novelty = learned.new_zeros(learned.size(1)) if comparison is None else comparison.novelty
+        novelty = learned.new_zeros(learned.size(1)) if comparison is None else torch.from_numpy(comparison.novelty)
         mean, spread = from_log(self.targets, learned.mean(dim=0)), _spread(from_log(self.targets, learned))
         return Prediction(mean, spread, difficulty(_spread(learned), self.floor, novelty))
 
@@ -122,7 +124,7 @@ class Model:
             self.ensemble.signature,
             [network.state_dict() for network in self.ensemble.networks],
             self.facts,
-            {"task": self.task, "smiles": self.smiles, "targets": targets},
+            {"task": self.task, "smiles": self.smiles, "targets": targets, "features": list(self.features)},
             {
                 **{name: getattr(self, name) for name in CALIBRATION},
                 **({} if self.domain is None else self.domain.tensors()),

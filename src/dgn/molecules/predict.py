@@ -7,7 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dgn.data.io.atomic import atomic_file, check_writable
@@ -15,10 +17,10 @@ from dgn.data.precompute.local import torch_threads
 from dgn.graph.checks import check_option
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
-from dgn.molecules.ensemble import ChunkOutput, predict_chunks
+from dgn.molecules.ensemble import Chunk, ChunkOutput, predict_chunks
 from dgn.molecules.featurize import CHUNK, VALENCES, Valence
 from dgn.molecules.model_io import Model, Prediction
-from dgn.molecules.rows import SAMPLE
+from dgn.molecules.rows import SAMPLE, read_features
 from dgn.molecules.table import Row, Table, write_rows
 
 DOMAIN = ("similarity", "nearest_training_molecule", "outside_training")
@@ -54,9 +56,14 @@ class PredictSummary(NamedTuple):
     smiles: str
 
 
-def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
-    """Predictions for SMILES in memory, [R, T], NaN for unreadable ones, and the problem of each."""
-    chunks = list(predict_chunks(model.ensemble, _chunks(smiles), domain=model.domain))
+def predict_smiles(
+    model: Model, smiles: Sequence[str], features: NDArray[np.float64] | None = None
+) -> tuple[Prediction, list[str]]:
+    """Predictions for SMILES in memory, [R, T], NaN for unreadable ones, and the problem of each.
+
+    ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``.
+    """
+    chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain))
     empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
     predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
     problems = [problem for chunk in chunks for problem in chunk.problems]
@@ -176,12 +183,21 @@ def _stream(
     """Chunks of rows with the outputs for them; rows are queued while workers predict them."""
     queue: list[list[Row]] = []
 
-    def chunks() -> Iterator[list[str]]:
+    places = [table.position(name) for name in model.features]
+
+    def chunks() -> Iterator[Chunk]:
         remaining = iter(table.rows())
         while rows := list(islice(remaining, CHUNK)):
+            numbers = [read_features([row.values[place] for place in places]) for row in rows]
+            lacking = f"no number in {' or '.join(model.features)}"
+            rows = [
+                r if r.problem or n is not None else r._replace(problem=lacking)
+                for r, n in zip(rows, numbers, strict=True)
+            ]
             queue.append(rows)
+            features = np.array([n or [0.0] * len(places) for n in numbers]) if places else None
             # With missing or extra values, the value at this position may be that of another column.
-            yield ["" if row.problem else row.values[position] for row in rows]
+            yield Chunk(["" if row.problem else row.values[position] for row in rows], features)
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
         domain = None if options.embedding else model.domain
@@ -226,5 +242,7 @@ def _scatter(values: Tensor, mask: Tensor) -> Tensor:
     return scattered
 
 
-def _chunks(smiles: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (smiles[start : start + CHUNK] for start in range(0, len(smiles), CHUNK))
+def _chunks(smiles: Sequence[str], features: NDArray[np.float64] | None) -> Iterator[Chunk]:
+    for start in range(0, len(smiles), CHUNK):
+        span = slice(start, start + CHUNK)
+        yield Chunk(smiles[span], None if features is None else features[span])

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dgn.data.datasets.smiles import standard_smiles
 from dgn.data.packed import PackedGraphs
+from dgn.data.precompute.encodings import FEATURES
 from dgn.data.splits import group
 from dgn.molecules.columns import (
     Target,
@@ -63,6 +64,7 @@ class Molecules:
     keys: tuple[str, ...]
     graphs: PackedGraphs
     split: tuple[str, ...] | None = None  # values of a split column
+    # Features of molecules beside their graphs are graphs.graphs["features"].
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class TableData:
     molecules: Molecules
     problems: tuple[Problem, ...] = field(default_factory=tuple)
     notes: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 def read_table(
@@ -85,10 +88,12 @@ def read_table(
     task: str | None = None,
     split: str | None = None,
     valence: Valence = "refuse",
+    features: Sequence[str] = (),
 ) -> TableData:
     """The molecules and targets of a table; ``split`` names a column that is read along.
 
-    Molecules with an impossible ``valence`` are left out, or kept.
+    ``features`` are columns of numbers that networks read beside the graphs. Molecules with an impossible
+    ``valence`` are left out, or kept.
 
     Columns that are not given are detected, the task is inferred. No row is fatal; every row left out is reported.
     """
@@ -96,19 +101,26 @@ def read_table(
     if smiles:
         check_smiles(table.columns[table.position(smiles)], sample)
     smiles = smiles or find_smiles(table.columns, sample)
-    names = [table.columns[table.position(name)] for name in targets] or find_targets(table.columns, sample, smiles)
-    used = [smiles, *names, *([split] if split else [])]
+    features = tuple(table.columns[table.position(name)] for name in features)
+    others = [name for name in table.columns if name not in features]
+    names = [table.columns[table.position(name)] for name in targets] or find_targets(others, sample, smiles)
+    used = [smiles, *names, *features, *([split] if split else [])]
     if len(set(used)) < len(used):
         twice = next(name for name in used if used.count(name) > 1)
         raise ValueError(
-            f"columns: expected distinct ones for SMILES, targets and split, got {twice!r} twice; choose another with "
-            "--smiles, --target or --split"
+            f"columns: expected distinct ones for SMILES, targets, features and split, got {twice!r} twice; choose "
+            "another with --smiles, --target, --features or --split"
         )
     positions = [table.position(name) for name in used]
     rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
     ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem))
-    valid = [row for row in rows if not row.problem]
+    first = 1 + len(names)
+    numbers = {row.line: read_features(row.values[first : first + len(features)]) for row in rows if not row.problem}
+    unknown = Problem(
+        "no number in a column of --features", "left out", tuple(n for n, v in numbers.items() if v is None)
+    )
+    valid = [row for row in rows if numbers.get(row.line) is not None]
     columns = {name: [row.values[index + 1] for row in valid] for index, name in enumerate(names)}
     varied = {name: values for name, values in columns.items() if not is_constant(values)}
     constant = [] if targets or not varied else [name for name in names if name not in varied]
@@ -119,11 +131,12 @@ def read_table(
     molecules, problems = read_molecules(
         [row.values[0] for row in valid], values, [row.line for row in valid],
         [row.values[-1] for row in valid] if split else None, valence,
+        torch.tensor([numbers[row.line] for row in valid], dtype=torch.float64) if features else None,
     )  # fmt: skip
-    problems = [problem for problem in (ragged, invalid, *problems) if problem.lines]
-    unused = [] if targets else [name for name in candidates(table.columns, smiles) if name not in used]
+    problems = [problem for problem in (ragged, unknown, invalid, *problems) if problem.lines]
+    unused = [] if targets else [name for name in candidates(others, smiles) if name not in used]
     notes = _notes(constant, unused)
-    return TableData(smiles, inferred, tuple(columns_read), len(rows), molecules, tuple(problems), notes)
+    return TableData(smiles, inferred, tuple(columns_read), len(rows), molecules, tuple(problems), notes, features)
 
 
 def read_molecules(
@@ -132,8 +145,9 @@ def read_molecules(
     lines: Sequence[int],
     split: Sequence[str] | None = None,
     valence: Valence = "refuse",
+    features: Tensor | None = None,
 ) -> tuple[Molecules, list[Problem]]:
-    """The usable molecules, and remarks on the rows.
+    """The usable molecules, with ``features`` [R, F] beside their graphs, and remarks on the rows.
 
     A row without a readable SMILES or any target is left out. Duplicates, salts (several components) and single atoms
     are kept.
@@ -152,7 +166,7 @@ def read_molecules(
         tuple(lines[row] for row in used),
         values[torch.tensor(used, dtype=torch.long)],
         tuple(canonical(smiles[row]) for row in used),
-        graphs.select(labelled.nonzero()[:, 0]),
+        with_features(graphs.select(labelled.nonzero()[:, 0]), None if features is None else features[used]),
         None if split is None else tuple(split[row] for row in used),
     )
     unlabelled = [lines[row] for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if not is_labelled]
@@ -162,6 +176,21 @@ def read_molecules(
         *_by_reason(impossible, lines, "kept"),
     ]
     return molecules, [*(problem for problem in left_out if problem.lines), *remarks(molecules)]
+
+
+def with_features(graphs: PackedGraphs, features: Tensor | None) -> PackedGraphs:
+    """The graphs with features [G, F], if there are any."""
+    return graphs if features is None else graphs.with_values(graphs={FEATURES: features.float()})
+
+
+def read_features(values: Sequence[str]) -> list[float] | None:
+    """The numbers in columns of features; None if one is missing or no number.
+
+    >>> read_features(["7.4", "1e-3"]), read_features(["7.4", "n/a"])
+    ([7.4, 0.001], None)
+    """
+    numbers = [read_value(value, None) for value in values]
+    return None if any(number is None or math.isnan(number) for number in numbers) else [n or 0.0 for n in numbers]
 
 
 def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
