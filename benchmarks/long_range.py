@@ -5,9 +5,9 @@
 Every node has one of four symbols at random, and a mark where it has to predict. On a chain both ends predict the
 symbol of the other end; on a binary tree every leaf predicts that of the root. Networks have as many layers as the
 distance, those with walks of two steps half as many, so that all of them can see the symbol; all have at most the same
-number of parameters. Shorter graphs are trained on as well: without them, six of these networks that were tried stayed at
-chance at a distance of 8. Scored are the longest alone. Chance is 25 %. The field is the first eigenvector of the Laplacian (its
-sign is arbitrary), on trees also depth.
+number of parameters. Shorter graphs are trained on as well: without them, the six networks that were tried stayed at
+chance at a distance of 8. Only the longest are scored. Chance is 25 %. The field is the first eigenvector of the
+Laplacian (its sign is arbitrary), on trees also depth.
 """
 
 import argparse
