@@ -51,7 +51,7 @@ class DirectionalLayer(nn.Module):
         if self.columns is not None and field is not None:
             key = ("columns", tuple(self.columns))
             field = batch.extra.setdefault(key, field[:, list(self.columns)])
-        return self.conv(h, batch.graph, field, edge_attr=batch.edge_attr if self.conv.edge_dim else None)
+        return self.conv(h, batch.graph, edge_field=field, edge_attr=batch.edge_attr if self.conv.edge_dim else None)
 
 
 class EdgeLayer(nn.Module):

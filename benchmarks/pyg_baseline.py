@@ -157,7 +157,7 @@ def make_baseline(experiment: Experiment, benchmark: Benchmark, delta: float) ->
 
 def call(network: nn.Module, batch: Any) -> Tensor:
     """The prediction of the network, compiled or not, for a PyG ``Batch``."""
-    edge_attr, field = batch.get("edge_attr"), batch.get("field")
+    edge_attr, field = batch.get("edge_attr"), batch.get("edge_field")
     return network(batch.x, batch.edge_index, edge_attr, field, batch.batch, batch.num_graphs)
 
 
@@ -179,8 +179,8 @@ def as_data(graphs: PackedGraphs, with_edges: bool) -> list[Data]:
     tables = {"x": _wide(graphs.nodes["x"]), "edge_index": graphs.edge_index.long().T}
     if with_edges:
         tables["edge_attr"] = _wide(graphs.edges["edge_attr"])
-    if "field" in graphs.edges:
-        tables["field"] = dgn.normalize(graphs.edges["field"], graphs.graph)
+    if "edge_field" in graphs.edges:
+        tables["edge_field"] = dgn.normalize(graphs.edges["edge_field"], graphs.graph)
     on_nodes = "y" in graphs.nodes
     tables["y"] = _wide(graphs.nodes["y"] if on_nodes else graphs.graphs["y"])
     nodes, edges = graphs.node_pointer.diff().tolist(), graphs.edge_pointer.diff().tolist()

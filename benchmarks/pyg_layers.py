@@ -41,7 +41,7 @@ class Network(nn.Module):
         h, edges = self.atoms(x), self.bonds(edge_attr)
         for layer in self.layers:
             more = {"edge_attr": edges} if getattr(layer, "edge_dim", WIDTH) else {}
-            h = h + layer(h, edge_index, **more, **({"field": field} if self.takes_field else {})).relu()
+            h = h + layer(h, edge_index, **more, **({"edge_field": field} if self.takes_field else {})).relu()
         return self.head(global_mean_pool(h, batch, n))[:, 0]  # type: ignore[no-any-return]
 
 
@@ -102,7 +102,7 @@ def molecules(path: str) -> list[Data]:
 
 def as_data(one: Data) -> Data:
     categories = {"x": one.x.flatten().long(), "edge_attr": one.edge_attr.flatten().long()}
-    return Data(edge_index=one.edge_index, edge_field=one["field"], **categories)
+    return Data(edge_index=one.edge_index, edge_field=one["edge_field"], **categories)
 
 
 def batches(graphs: Sequence[Data], size: int, device: torch.device) -> list[tuple[Any, ...]]:

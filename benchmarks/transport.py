@@ -132,9 +132,9 @@ def groups_of(graphs: PackedGraphs, size: int, device: torch.device) -> list[Gro
     for chunk in order.split(size):
         part = graphs.select(chunk)
         moved = {name: part.nodes[name].to(device) for name in ("frames", "x")}
-        edges = {name: part.edges[name].to(device) for name in ("field", "edge_attr")}
+        field, edge_attr = (part.edges[name].to(device) for name in ("edge_field", "edge_attr"))
         graph = part.graph.to(device)
-        groups.append(Group(graph, moved["frames"], moved["x"][:, 1:].contiguous(), **edges, extra={}))
+        groups.append(Group(graph, moved["frames"], moved["x"][:, 1:].contiguous(), field, edge_attr, extra={}))
     return groups
 
 

@@ -34,7 +34,7 @@ def command_of(table: str) -> Callable[..., None]:
         dataset: Annotated[
             str | None,
             typer.Option(
-                help="zinc, pattern, cifar10, molhiv, molpcba, muv or tox21; comma-separated.",
+                help="zinc, pattern, cifar10, molhiv, molpcba, peptides-func, muv or tox21; comma-separated.",
                 show_default="all of the table",
             ),
         ] = None,

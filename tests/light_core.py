@@ -25,7 +25,7 @@ def main() -> None:
     assert directions.potential.shape == (4, 2)
     data = dgn.transforms.AddDirections(k=2)(Data(x=torch.randn(4, 8), edge_index=edge_index))
     conv = dgn.nn.DGNConv(8, 16, aggregators=["mean", "max", "av1", "dx2"])
-    out = conv(data.x, data.edge_index, data.field)
+    out = conv(data.x, data.edge_index, edge_field=data.edge_field)
     out.square().sum().backward()
     assert out.shape == (4, 16)
     assert all(parameter.grad is not None for parameter in conv.parameters())

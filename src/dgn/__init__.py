@@ -131,9 +131,9 @@ _PACKAGES = (
     *("aggregation", "data", "encodings", "fields", "graph", "models", "molecules"),
     *("nn", "operators", "spectral", "testing", "transforms"),
 )
-# Whose names are importable from here.
+# Whose names are importable from here; the mathematics first, which does not load PyG.
 _HOMES = (
-    *("aggregation", "fields", "graph", "nn.settings", "operators", "spectral"),
+    *("aggregation", "fields", "graph", "operators", "spectral", "nn.settings"),
     *("training.config", "training.experiment", "training.run_experiment", "models.load", "molecules.estimators"),
 )
 

@@ -59,7 +59,7 @@ def test_compiled_convolution_is_the_same_at_every_size(backend, message):
     compiled = torch.compile(conv, fullgraph=True, dynamic=True, backend="aot_eager")
     for graph in (grid(3, 3), complete(5)):
         x, edge_index, field = inputs(graph)
-        assert_same(compiled(x, edge_index, field), conv(x, edge_index, field), x)
+        assert_same(compiled(x, edge_index, edge_field=field), conv(x, edge_index, edge_field=field), x)
 
 
 @pytest.mark.slow
@@ -73,8 +73,13 @@ def test_compiled_blocks_are_the_same():
     ).double()
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
     x, edge_index, field = inputs(grid(3, 3))
-    arguments = x, edge_index, field, torch.cat([field, field.square()], dim=1), torch.zeros(len(x), dtype=torch.long)
-    assert_same(compiled(*arguments, num_graphs=1), net(*arguments, num_graphs=1), x)
+    given = {
+        "edge_field": field,
+        "edge_attr": torch.cat([field, field.square()], dim=1),
+        "batch": torch.zeros(len(x), dtype=torch.long),
+        "num_graphs": 1,
+    }
+    assert_same(compiled(x, edge_index, **given), net(x, edge_index, **given), x)
 
 
 @pytest.mark.slow
@@ -86,17 +91,20 @@ def test_inductor_compiles_a_convolution():
     conv = DGNConv(4, 6, ["mean", "dx1"], message="complex", backend="cpu")
     compiled = torch.compile(conv, fullgraph=True, dynamic=True)
     x, edge_index, field = inputs(grid(3, 3), dtype=torch.float32)
-    assert_same(compiled(x, edge_index, field), conv(x, edge_index, field), x)
+    assert_same(compiled(x, edge_index, edge_field=field), conv(x, edge_index, edge_field=field), x)
 
 
 def test_an_exported_convolution_serves_other_graphs(backend):
     conv = DGNConv(4, 6, NAMES, message="complex", backend=backend).double().eval()
     nodes, edges = torch.export.Dim("nodes", min=2), torch.export.Dim("edges", min=2)
-    shapes = {"x": {0: nodes}, "edge_index": {1: edges}, "field": {0: edges}}
+    shapes = {"x": {0: nodes}, "edge_index": {1: edges}, "edge_field": {0: edges}}
     with torch.no_grad():
-        exported = torch.export.export(conv, inputs(grid(3, 3)), dynamic_shapes=shapes).module()
+        x, edge_index, field = inputs(grid(3, 3))
+        program = torch.export.export(conv, (x, edge_index), {"edge_field": field}, dynamic_shapes=shapes)
         for graph in (grid(3, 3), complete(6)):
-            torch.testing.assert_close(exported(*inputs(graph)), conv(*inputs(graph)))
+            x, edge_index, field = inputs(graph)
+            got = program.module()(x, edge_index, edge_field=field)
+            torch.testing.assert_close(got, conv(x, edge_index, edge_field=field))
 
 
 def test_an_exported_network_predicts_the_same(backend):
@@ -109,8 +117,10 @@ def test_an_exported_network_predicts_the_same(backend):
         .eval()
     )
     with torch.no_grad():
-        exported = torch.export.export(net, inputs(grid(3, 3))).module()
-        torch.testing.assert_close(exported(*inputs(grid(3, 3))), net(*inputs(grid(3, 3))))
+        x, edge_index, field = inputs(grid(3, 3))
+        exported = torch.export.export(net, (x, edge_index), {"edge_field": field}).module()
+        got = exported(x, edge_index, edge_field=field)
+        torch.testing.assert_close(got, net(x, edge_index, edge_field=field))
 
 
 def test_a_layer_can_be_copied_and_saved(tmp_path):
@@ -118,9 +128,11 @@ def test_a_layer_can_be_copied_and_saved(tmp_path):
     torch.save(conv.state_dict(), tmp_path / "conv.pt")
     other = copy.deepcopy(conv)
     other.reset_parameters()
-    assert not torch.equal(other(*inputs(path(4))), conv(*inputs(path(4))))
+    x, edge_index, field = inputs(path(4))
+    expected = conv(x, edge_index, edge_field=field)
+    assert not torch.equal(other(x, edge_index, edge_field=field), expected)
     other.load_state_dict(torch.load(tmp_path / "conv.pt"))
-    assert torch.equal(other(*inputs(path(4))), conv(*inputs(path(4))))
+    assert torch.equal(other(x, edge_index, edge_field=field), expected)
 
 
 @pytest.mark.parametrize("parts", [("source",), ("source", "target", "table"), ("table", "node")], ids="+".join)
@@ -143,4 +155,4 @@ def test_walks_compile_without_a_break(backend):
     conv = DGNConv(4, 4, ["mean", "walks2of1-permuted"], backend=backend).double()
     x, edge_index, field = inputs(grid(3, 4))
     compiled = torch.compile(conv, fullgraph=True, dynamic=True, backend="aot_eager")
-    assert_same(compiled(x, edge_index, field), conv(x, edge_index, field), x)
+    assert_same(compiled(x, edge_index, edge_field=field), conv(x, edge_index, edge_field=field), x)

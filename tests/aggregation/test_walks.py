@@ -117,15 +117,21 @@ def test_the_first_step_aggregates_messages_and_the_next_ones_their_sums(options
     torch.testing.assert_close(whole[:, 2:], torch.cat([steps(first[:, k]) for k in (0, 1)], dim=1))
     update = conv.update.scaled.view(conv.towers, 6 // conv.towers, 6, 4 // conv.towers)
     mixed = torch.einsum("nwtc,towc->nto", whole.view(12, 6, conv.towers, 4 // conv.towers), update).flatten(1)
-    own = 0 if conv.update.own is None else conv(x, graph_of, 0 * field, edge_attr) - conv.update.bias.flatten()
-    torch.testing.assert_close(conv(x, graph_of, field, edge_attr), mixed + own + conv.update.bias.flatten())
+    own = (
+        0
+        if conv.update.own is None
+        else conv(x, graph_of, edge_field=0 * field, edge_attr=edge_attr) - conv.update.bias.flatten()
+    )
+    torch.testing.assert_close(
+        conv(x, graph_of, edge_field=field, edge_attr=edge_attr), mixed + own + conv.update.bias.flatten()
+    )
 
 
 def test_a_network_of_walks_runs_and_learns():
     edge_index, num_nodes = grid(3, 4)
     torch.manual_seed(0)
     net = DGN(torch.nn.Linear(3, 8), NetworkSettings(hidden=8, aggregators=("mean", "walks2of2"), num_layers=2))
-    out = net(draw(num_nodes, 3, dtype=torch.float32), edge_index, draw(34, 2, dtype=torch.float32))
+    out = net(draw(num_nodes, 3, dtype=torch.float32), edge_index, edge_field=draw(34, 2, dtype=torch.float32))
     out.sum().backward()
     assert all(parameter.grad is not None for parameter in net.parameters())
 

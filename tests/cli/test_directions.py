@@ -70,8 +70,8 @@ def test_failed_graphs_are_listed_and_the_others_written(source: Path, tmp_path:
     written = PackedGraphs.load(tmp_path / "out.safetensors")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        assert written.nodes["potential"][3:7].eq(0).all()
-    assert written.nodes["potential"][:3].any()
+        assert written.nodes["node_potential"][3:7].eq(0).all()
+    assert written.nodes["node_potential"][:3].any()
 
 
 @pytest.mark.parametrize(

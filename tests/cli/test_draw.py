@@ -1,8 +1,8 @@
 """``dgn draw`` as it is called."""
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +12,9 @@ from typer.testing import Result
 from dgn.data import PackedGraphs, add_directions
 from dgn.data.datasets.smiles import CENTRES, pack_smiles
 from dgn.molecules.columns import Target
+from dgn.molecules.domain import Domain
+from dgn.molecules.explain import explain
+from dgn.molecules.model_io import Model
 from dgn.nn import ATOM_SIZES, BOND_SIZES
 from dgn.training.build import Inputs, build_for_inputs
 from dgn.training.config import DataSettings, NetworkSettings
@@ -49,7 +52,8 @@ def test_brackets_in_a_file_name_are_printed(dgn: Callable[..., Result]) -> None
         (["CC", "--out", "a.svg", "--html", "a.txt"], "a.txt: expected a page called .html, got .txt"),
         (["C" * 301, "--out", "a.svg", "--html", "a.html"], "expected at most 300 nodes on a page, got 301"),
         (["CC"], "out: expected --out picture.svg, --html page.html or both, got neither"),
-        (["CC", "--html", "a.html", "--model", "m"], "model: expected --out picture.svg beside it"),
+        (["CC", "--html", "a.txt", "--model", "m"], "a.txt: expected a file called .html, got .txt"),
+        (["CC", "--table", "a.csv"], "table: expected --model, whose prediction it names"),
         (["CC", "--out", "a.svg", "--target", "y"], "target: expected --model, whose prediction it names"),
         (["CC", "--out", "a.svg", "--model", "m"], "m: expected the folder of a model"),
         (["CC", "CO", "--out", "a.svg"], "out: expected one graph for a picture, got 2"),
@@ -77,22 +81,38 @@ def test_attributions_are_in_units_of_the_target(
     settings = NetworkSettings(hidden=8, num_layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
     experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
     inputs = Inputs(ATOM_SIZES, BOND_SIZES, 2)
-    networks = [build_for_inputs(settings, inputs).eval() for _ in range(2)]
+    networks = [build_for_inputs(settings, inputs).eval() for _ in range(3)]
     ensemble = TrainedModel(experiment, Signature("table", task, "", inputs, 1, featurization=CENTRES), networks)
-    model = SimpleNamespace(
-        task=task, targets=(Target("x"), Target("y")), experiment=experiment, scale=torch.tensor([1.0, 10.0]),
-        center=torch.tensor([0.0, 5.0]), ensemble=ensemble,
+    training = ["CCO", "CCN", "c1ccccc1"]
+    classes = None if task == "regression" else ("no", "yes")
+    model = Model(
+        task, (Target("x", classes), Target("y", classes)), "smiles", ensemble, center=torch.tensor([0.0, 5.0]),
+        scale=torch.tensor([1.0, 10.0]), scores=torch.zeros(0, 2), floor=torch.ones(2),
+        domain=Domain.of(pack_smiles(training, featurization=CENTRES), training),
     )  # fmt: skip
     monkeypatch.setattr("dgn.molecules.model_io.load_model", lambda *_: model)
-    drawn: list[Any] = []
-    monkeypatch.setattr("dgn.plot.highlight.draw_attribution", lambda *args: drawn.append(args))
-    result = dgn("draw", "CCO", "--model", "folder", "--target", "y", "--out", "why.svg")
+    arguments = ("--model", "folder", "--target", "y", "--html", "why.html", "--table", "why.csv")
+    result = dgn("draw", "CCO", "OCC", "C[Si]C", *arguments)
     assert result.exit_code == 0, result.output
-    smiles, shares, path, label = drawn[0]
-    assert (smiles, path, label) == ("CCO", Path("why.svg"), name)
-    data = add_directions(pack_smiles(["CCO"]), k=1)[0]
+    assert result.output == "wrote why.html and why.csv\n"
+    first, second, _ = explanations = explain(model, ["CCO", "OCC", "C[Si]C"], "y")
+    assert {each.unit for each in explanations} == {name}
+    torch.testing.assert_close(first.attribution.nodes, second.attribution.nodes)  # the same molecule
+    data = add_directions(pack_smiles(["CCO"], featurization=CENTRES), k=1)[0]
     output = torch.stack([network(data)[0, 1] for network in networks]).mean().item()
+    shares = first.attribution
     assert shares.prediction == pytest.approx(5 + 10 * output if task == "regression" else output, abs=1e-4)
+    assert abs(shares.rest) < 0.02 * float(shares.nodes.abs().sum() + shares.edges.abs().sum())
+    with Path("why.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["kind"] for row in rows].count("atom") == 9
+    assert sum(float(row["share"]) for row in rows[:5]) == pytest.approx(shares.prediction - shares.baseline, rel=0.05)
+    assert {row["agreement"] for row in rows} <= {"1/3", "2/3", "3/3"}
+    page = Path("why.html").read_text()
+    assert page.count("<svg") == 3
+    assert f"{name} {shares.prediction:.3g} instead of {shares.baseline:.3g} with average atoms" in page
+    assert "Nearest training molecule: CCO, similarity 1.00." in page
+    assert "Training did not have: element Si" in page
     missing = dgn("draw", "CCO", "--model", "folder", "--target", "z", "--out", "why.svg")
     assert "target: expected one of 'x', 'y', got 'z'" in missing.output
 

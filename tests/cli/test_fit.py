@@ -1,5 +1,7 @@
 """``dgn fit`` and ``dgn predict``: from a table to predictions; errors are one line."""
 
+import csv
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,10 @@ def test_from_a_table_to_predictions(dgn: Any) -> None:
     assert "25 rows in out.csv" in predicted.output
     assert "1 row without a prediction (line 26)" in predicted.output
     lines = Path("out.csv").read_text().splitlines()
-    assert lines[0] == "smiles,y,y_prediction,y_spread,y_lower,y_upper,problem"
-    assert lines[-1] == "C((,5,,,,,RDKit cannot read it"
+    outside = "similarity,nearest_training_molecule,outside_training"
+    assert lines[0] == f"smiles,y,y_prediction,y_spread,y_lower,y_upper,{outside},problem"
+    assert lines[-1] == "C((,5,,,,,,,,RDKit cannot read it"
+    assert all(line.split(",")[3] == "" for line in lines[1:])  # one member has no spread
     refused = dgn("fit", table, *QUICK)
     assert refused.exit_code == 1
     assert "which exists" in refused.output
@@ -78,6 +82,24 @@ def test_a_fit_from_another_model_refuses_what_does_not_fit(dgn: Any) -> None:
         assert message in refused.output.replace("\n", "")
 
 
+def test_impossible_molecules_are_refused_by_the_atom_or_kept_with_the_problem(dgn: Any) -> None:
+    table = write("mine.csv", [*chains(), "CF(F)F,3", "CC(C)(C)(C)C,4"])
+    done = dgn("fit", table, *QUICK)
+    assert "1 row: impossible valence of fluorine; left out (line 26)" in done.output
+    assert "1 row: impossible valence of carbon; left out (line 27)" in done.output
+    kept = dgn("fit", table, *QUICK, "--valence", "keep", "--out", "kept")
+    assert "26 rows, 26 molecules used" in kept.output
+    assert "1 row: impossible valence of fluorine; kept (line 26)" in kept.output
+    reason = "impossible valence of fluorine (atom 2 has 3 bonds)"
+    for option, is_predicted in (("refuse", False), ("keep", True)):
+        arguments = ("--out", "out.csv", "--device", "cpu", "--quiet", "--valence", option)
+        assert dgn("predict", "mine-model", table, *arguments).exit_code == 0
+        cells = Path("out.csv").read_text().splitlines()[25].split(",")
+        assert cells[-1] == reason
+        assert bool(cells[2]) == is_predicted
+    assert "expected one of 'refuse', 'keep', got 'drop'" in dgn("fit", table, "--valence", "drop").output
+
+
 def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     rows = [
         f"{'C' * (n + 1)}O,{['no', 'yes'][n % 2]},{'' if n % 5 == 0 else n % 3 // 2},{split}"
@@ -94,7 +116,7 @@ def test_labels_with_gaps_and_a_column_for_the_split(dgn: Any) -> None:
     assert "some target values missing; kept" in done.output
     assert Path("m/roc.png").exists()
     dgn("predict", "m", "tox.csv", "-o", "p.csv", "--device", "cpu", "-q")
-    assert Path("p.csv").read_text().splitlines()[0].endswith("a_probability,a_spread,b_probability,b_spread,problem")
+    assert ",a_probability,a_spread,b_probability,b_spread,similarity," in Path("p.csv").read_text().splitlines()[0]
 
 
 def test_a_column_without_a_test_split_is_not_used(dgn: Any) -> None:
@@ -236,9 +258,101 @@ def test_a_fit_whose_folder_cannot_be_written_resumes(dgn: Any, monkeypatch: pyt
     table, write_card = write("t.csv", [*chains(), "C((,5"], "smiles,price_$_per_$"), folder.write_card
     monkeypatch.setattr(folder, "write_card", fail)
     assert "no space left" in dgn("fit", table, *QUICK).output
-    assert sorted(path.name for path in Path("t-model").iterdir()) == ["parity.png", "rows.csv", "training"]
+    assert sorted(path.name for path in Path("t-model").iterdir()) == [
+        "parity.png",
+        "rows.csv",
+        "splits.csv",
+        "training",
+    ]
     monkeypatch.setattr(folder, "write_card", write_card)
     again = dgn("fit", table, *QUICK)
     assert again.exit_code == 0, again.output
     assert "seed 0: already trained (1 epoch)" in again.output
     assert not Path("t-model/training").exists()
+
+
+def read_csv(path: str) -> list[dict[str, str]]:
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_splits_and_test_predictions_are_kept_and_read_back(dgn: Any) -> None:
+    rows = chains()
+    first = dgn("fit", write("mine.csv", [*rows, "C((,5"]), *QUICK)
+    assert first.exit_code == 0, first.output
+    kept = read_csv("mine-model/splits.csv")
+    assert [(row["line"], row["smiles"]) for row in kept] == [(str(n + 2), f"{'C' * (n + 1)}O") for n in range(24)]
+    assert [bool(row["y_prediction"]) for row in kept] == [row["split"] == "test" for row in kept]
+    predicted = dgn("predict", "mine-model", "mine.csv", "-o", "out.csv", "-q", "--device", "cpu")
+    assert predicted.exit_code == 0
+    by_smiles = {row["smiles"]: row["y_prediction"] for row in read_csv("out.csv")}
+    assert all(float(row["y_prediction"]) == pytest.approx(float(by_smiles[row["smiles"]]), rel=1e-4)
+               for row in kept if row["split"] == "test")  # fmt: skip
+    respelled = [f"O{smiles[:-1]},{y}" for smiles, y in (row.split(",") for row in reversed(rows))]
+    again = dgn("fit", write("other.csv", respelled), *QUICK, "--seed", "7", "--splits", "mine-model/splits.csv")
+    assert again.exit_code == 0, again.output
+    assert "split by mine-model/splits.csv: 19 train, 2 val, 3 test" in again.output
+    splits = [{row["y"]: row["split"] for row in read_csv(f"{name}-model/splits.csv")} for name in ("mine", "other")]
+    assert splits[0] == splits[1]
+    more = dgn("fit", write("more.csv", [*rows, "CCF,3"]), *QUICK, "--splits", "mine-model/splits.csv")
+    assert "expected one split for each molecule, got none for CCF (line 26 of the table)" in more.output
+    both = dgn("fit", "more.csv", *QUICK, "--splits", "mine-model/splits.csv", "--split", "random")
+    assert "splits: expected no --split and --test beside it" in both.output
+
+
+def test_cross_validation_tests_every_molecule_once_and_resumes(dgn: Any) -> None:
+    table = write("mine.csv", chains(30))
+    done = dgn("fit", table, *QUICK, "--folds", "3", "--split", "random", "--out", "cv")
+    assert done.exit_code == 0, done.output
+    assert "3-fold cross-validation of mine.csv: mean and standard deviation of the test scores" in done.output
+    assert " ± " in Path("cv/README.md").read_text()
+    tested = [
+        row["line"] for fold in (1, 2, 3) for row in read_csv(f"cv/fold-{fold}/splits.csv") if row["split"] == "test"
+    ]
+    assert sorted(tested, key=int) == [str(line) for line in range(2, 32)]
+    scores = read_csv("cv/scores.csv")
+    assert [row["fit"] for row in scores] == ["1", "2", "3"]
+    assert all(float(row["mae"]) > 0 for row in scores)
+    assert "which exists" in dgn("fit", table, *QUICK, "--folds", "3", "--split", "random", "--out", "cv").output
+    Path("cv/README.md").unlink()
+    shutil.rmtree("cv/fold-2")
+    again = dgn("fit", table, *QUICK, "--folds", "3", "--split", "random", "--out", "cv")
+    assert again.exit_code == 0, again.output
+    assert again.output.count("already fitted") == 2
+    assert read_csv("cv/scores.csv") == scores
+    Path("cv/README.md").unlink()
+    assert "got others" in dgn("fit", table, *QUICK, "--folds", "4", "--split", "random", "--out", "cv").output
+
+
+def test_replicates_have_splits_of_their_own(dgn: Any) -> None:
+    done = dgn("fit", write("mine.csv", chains()), *QUICK, "--replicates", "2")
+    assert done.exit_code == 0, done.output
+    one, other = (read_csv(f"mine-model/replicate-{index}/splits.csv") for index in (1, 2))
+    assert [row["split"] for row in one] != [row["split"] for row in other]
+    assert "2 replicates of mine.csv" in done.output
+    for options, message in (
+        (("--folds", "1"), "folds: expected two or more"),
+        (("--folds", "3", "--test", "0.2"), "folds: expected no --splits and --test"),
+        (("--folds", "3", "--replicates", "2"), "folds: expected no --replicates beside it"),
+    ):
+        assert message in dgn("fit", "mine.csv", *QUICK, *options, "--out", "x").output
+
+
+def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> None:
+    rows = [f"{'C' * (n + 1)}O,{10 ** (n / 4):.6g}" for n in range(30)]
+    plain = dgn("fit", write("ki.csv", rows, "smiles,Ki"), *QUICK, "--out", "plain")
+    assert "positive values that span 3 decades or more: Ki; --log learns their logarithm" in plain.output
+    done = dgn("fit", write("zero.csv", [*rows, "CCF,0"], "smiles,Ki"), *QUICK, "--log", "--out", "m")
+    assert done.exit_code == 0, done.output
+    assert "1 row: values that are not positive; treated as missing (line 32)" in done.output
+    assert "log10 Ki" in done.output
+    assert "span 3 decades" not in done.output
+    dgn("predict", "m", "ki.csv", "-o", "out.csv", "-q", "--device", "cpu", "--interval", "0.3")
+    for row in read_csv("out.csv"):
+        assert 0 < float(row["Ki_lower"]) < float(row["Ki_prediction"]) < float(row["Ki_upper"])
+    model = load_model("m", "cpu")
+    outputs = model.ensemble.outputs(["CCCO"]).double()
+    expected = 10 ** (outputs * model.scale + model.center).mean().item()
+    assert model.predict(["CCCO"]).mean.item() == pytest.approx(expected)
+    refused = dgn("fit", write("c.csv", [f"{'C' * (n + 1)},{n % 2}" for n in range(20)]), *QUICK, "--log")
+    assert "log: expected numbers to take the logarithm of, got binary" in refused.output

@@ -53,14 +53,14 @@ def test_a_file_in_a_folder_of_a_known_name_precedes_the_folder(tmp_path: Path) 
 
 def test_packed_graphs_keep_their_directions(tmp_path: Path) -> None:
     graphs = load_benchmark("zinc", path=write_zinc(tmp_path)).graphs
-    graphs.with_values(nodes={"potential": torch.ones(5, 1)}).save(tmp_path / "mine.safetensors")
-    assert "potential" in load_benchmark("zinc", path=tmp_path / "mine.safetensors").graphs.nodes
+    graphs.with_values(nodes={"node_potential": torch.ones(5, 1)}).save(tmp_path / "mine.safetensors")
+    assert "node_potential" in load_benchmark("zinc", path=tmp_path / "mine.safetensors").graphs.nodes
 
 
 def test_directions_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zinc = load_benchmark("zinc", path=write_zinc(tmp_path))
     graphs = with_directions(zinc, k=2, root=tmp_path).graphs
-    assert graphs.nodes["potential"].shape == (5, 2)
+    assert graphs.nodes["node_potential"].shape == (5, 2)
     monkeypatch.setattr("dgn.data.precompute.chunks.directions_of_many", None)  # the second time they are read
     assert with_directions(zinc, k=2, root=tmp_path).graphs.checksum() == graphs.checksum()
 
@@ -70,8 +70,8 @@ def test_digits_are_grids_with_coordinates() -> None:
     graphs = digits.graphs
     assert graphs.node_pointer.diff().unique().tolist() == [64]
     source, target = graphs.graph.edge_index
-    step = graphs.nodes["potential"][source] - graphs.nodes["potential"][target]
-    assert torch.equal(step, graphs.edges["field"])
+    step = graphs.nodes["node_potential"][source] - graphs.nodes["node_potential"][target]
+    assert torch.equal(step, graphs.edges["edge_field"])
     assert (step.abs().sum(dim=1) == 1).all()
     assert (graphs.nodes["x"].min(), graphs.nodes["x"].max()) == (0, 1)
     assert digits.coordinates
@@ -166,7 +166,7 @@ def test_datasets_of_pyg_are_packed(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     zinc, cifar10 = (load_benchmark(name, root=tmp_path).graphs for name in ("zinc", "cifar10"))
     assert (zinc.nodes["x"].tolist(), zinc.graphs["split"].tolist()) == ([3, 4] * 3, [0, 1, 2])
     assert torch.equal(cifar10.nodes["x"][:2], torch.cat([image.x, image.pos], dim=1))
-    assert torch.equal(cifar10.nodes["potential"][:2], image.pos)
+    assert torch.equal(cifar10.nodes["node_potential"][:2], image.pos)
     assert (cifar10.edges["edge_attr"].shape, cifar10.graphs["y"].tolist()) == ((6, 1), [7, 7, 7])
     monkeypatch.setattr(downloads, "_datasets", None)
     assert load_benchmark("zinc", root=tmp_path).graphs.checksum() == zinc.checksum()  # cached

@@ -164,6 +164,6 @@ def test_moving_to_a_device_changes_nothing(small: PackedGraphs) -> None:
 
 
 def test_a_field_belongs_to_edges_even_if_there_are_as_many_nodes() -> None:
-    ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3, field=torch.ones(3, 1))
+    ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3, edge_field=torch.ones(3, 1))
     packed = PackedGraphs.from_data([ring, ring])
-    assert (set(packed.nodes), set(packed.edges)) == (set(), {"field"})
+    assert (set(packed.nodes), set(packed.edges)) == (set(), {"edge_field"})

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from typer.testing import Result
 
 from dgn.data.precompute.encodings import with_encodings
 from dgn.models.load import load_model
-from dgn.models.onnx import Predictor, export_onnx, onnx_inputs, random_graphs
+from dgn.models.onnx import Predictor, export_onnx, onnx_inputs, random_graphs, to_onnx
+from dgn.nn import DGNConv
+from dgn.testing import grid, path
 from dgn.training.model import TrainedModel
 from dgn.training.trainer import train
 from tests.training.small import make_benchmark, make_experiment
@@ -84,3 +87,40 @@ def test_mirrored_predictions_are_refused(tmp_path: Path) -> None:
     assert isinstance(model, TrainedModel)
     with pytest.raises(ValueError, match=r"network\.tta_mirror: expected a network that predicts each graph once"):
         export_onnx(model, tmp_path / "model.onnx")
+
+
+class Pair(nn.Module):
+    """A user's module: two layers and a mean over nodes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        names = ["mean", "max", "std", "dx1", "av1"]
+        self.first, self.second = (DGNConv(4, 4, names, message=message) for _ in range(2))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_field: torch.Tensor) -> torch.Tensor:
+        h = self.first(x, edge_index, edge_field=edge_field).relu()
+        return self.second(h, edge_index, edge_field=edge_field).mean(dim=0)
+
+
+@pytest.mark.parametrize("message", ["simple", "complex"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_module_of_ones_own(message: str, tmp_path: Path) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package, reason=f"{package} is optional")
+    import onnx
+    from onnxruntime import InferenceSession
+
+    nodes, edges = torch.export.Dim("nodes", min=2), torch.export.Dim("edges", min=2)
+    names, net = ("x", "edge_index", "edge_field"), Pair(message)
+
+    def inputs(graph: tuple[torch.Tensor, int]) -> tuple[torch.Tensor, ...]:
+        return torch.randn(graph[1], 4), graph[0], torch.randn(graph[0].size(1), 1)
+
+    proto = to_onnx(net, inputs(grid(3, 4)), ({0: nodes}, {1: edges}, {0: edges}), names, ["out"])
+    onnx.save(proto, str(tmp_path / "net.onnx"))
+    session = InferenceSession(str(tmp_path / "net.onnx"), providers=["CPUExecutionProvider"])
+    for graph in (grid(3, 4), path(9), grid(60, 60)):
+        given = inputs(graph)
+        (got,) = session.run(["out"], {name: value.numpy() for name, value in zip(names, given, strict=True)})
+        torch.testing.assert_close(torch.from_numpy(got), net(*given).detach(), atol=1e-4, rtol=1e-4)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dgn.data.datasets.smiles import pack_smiles
+from dgn.data.datasets.smiles import CENTRES, pack_smiles
 from dgn.molecules.featurize import featurize, featurize_chunks
 
 CHUNKS = [["CCO", "bad("], ["\udce9"], ["c1ccccc1", " CC "]]
@@ -12,14 +12,39 @@ CHUNKS = [["CCO", "bad("], ["\udce9"], ["c1ccccc1", " CC "]]
 def test_unreadable_smiles_are_reported_and_the_others_kept() -> None:
     found = featurize(["CCO", "C1CC", "", "c1ccccc1", "\udce9"])
     assert [bool(problem) for problem in found.problems] == [False, True, True, False, True]
-    expected = pack_smiles(["CCO", "c1ccccc1"])
+    expected = pack_smiles(["CCO", "c1ccccc1"], featurization=CENTRES)
     assert found.graphs.checksum() == expected.checksum()
 
 
-def test_all_smiles_of_a_molecule_give_the_same_features() -> None:
+def test_all_smiles_of_a_molecule_give_the_same_graph() -> None:
     one, other, mirrored = featurize(["C[C@H](N)O", "O[C@@H](N)C", "C[C@@H](N)O"]).graphs.nodes["x"].view(3, 4, 9)
-    assert sorted(one.tolist()) == sorted(other.tolist()) != sorted(mirrored.tolist())
-    assert one[1, 1] in (1, 2)
+    assert torch.equal(one, other)
+    assert sorted(one.tolist()) != sorted(mirrored.tolist())
+    assert set(one[:, 1].tolist()) in ({0, 1}, {0, 2})
+
+
+@pytest.mark.parametrize(
+    ("labelled", "plain"),
+    [("[2H]O[2H]", "O"), ("[2H]C([2H])([2H])O", "CO"), ("[3H]c1ccccc1", "c1ccccc1"), ("[13CH3]C(=O)[18OH]", "CC(=O)O")],
+)
+def test_isotopes_are_not_read(labelled: str, plain: str) -> None:
+    one, other = (featurize([smiles]).graphs for smiles in (labelled, plain))
+    assert one.checksum() == other.checksum()
+
+
+@pytest.mark.parametrize(
+    ("smiles", "reason"),
+    [
+        ("CF(F)F", "impossible valence of fluorine (atom 2 has 3 bonds)"),
+        ("CC(C)(C)(C)C", "impossible valence of carbon (atom 2 has 5 bonds)"),
+        ("OCCN(C)(C)(C)C", "impossible valence of nitrogen (atom 4 has 5 bonds)"),
+    ],
+)
+def test_impossible_valences_are_refused_by_the_atom_or_kept(smiles: str, reason: str) -> None:
+    refused, kept = featurize([smiles, "CO"]), featurize([smiles, "CO"], valence="keep")
+    assert (len(refused.graphs), refused.problems, refused.remarks) == (1, [reason, ""], ["", ""])
+    assert (len(kept.graphs), kept.problems, kept.remarks) == (2, ["", ""], [reason, ""])
+    assert len(pack_smiles([smiles])) == 1  # official files are read as OGB does
 
 
 @pytest.mark.slow

@@ -4,7 +4,9 @@ import json
 import pickle
 import random
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +14,25 @@ import pytest
 import torch
 from rdkit import Chem
 
-from dgn.data.datasets.smiles import pack_smiles
+from dgn.data.datasets.smiles import pack_smiles, parse_smiles
 from dgn.molecules.columns import Target
+from dgn.molecules.featurize import featurize
 from dgn.molecules.fit import Fitted
 from dgn.molecules.folder import check_free, write_folder
-from dgn.molecules.model_io import load_model
+from dgn.molecules.model_io import Model, load_model
 from dgn.molecules.plots import draw_parity, draw_roc
 from dgn.molecules.predict import predict_smiles
+from dgn.molecules.table import open_table
 from dgn.training.run_folder import seal
 
+DATA = Path(__file__).parents[3] / "shared" / "data" / "moleculenet"
 GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
 
 
 def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
     found, folder = fitted
     assert sorted(path.name for path in folder.iterdir()) == [
-        "README.md", "model.json", "parity.png", "rows.csv", "weights.safetensors",
+        "README.md", "model.json", "parity.png", "rows.csv", "splits.csv", "weights.safetensors",
     ]  # fmt: skip
     card = (folder / "README.md").read_text()
     assert "85 rows; 67 train, 8 val, 9 test" in card
@@ -57,6 +62,42 @@ def test_all_smiles_of_a_molecule_give_one_prediction(fitted: tuple[Fitted, Path
     assert (same[0] == same[1], same[0] == same[2]) == (True, False)
     assert first == pytest.approx(second, rel=1e-5)
     assert abs(first - mirrored) > 1e-4
+
+
+def spelling_error(model: Model, smiles: Sequence[str]) -> float:
+    """The largest difference between predictions for five SMILES of each molecule, in standard deviations."""
+    molecules = [parse_smiles(one) for one in smiles]
+    spellings = [Chem.MolToSmiles(molecule, doRandom=True) for _ in range(5) for molecule in molecules]
+    prediction, problems = predict_smiles(model, [*smiles, *spellings])
+    assert not any(problems)
+    means = (prediction.mean / model.scale).view(6, -1)
+    return float((means - means[0]).abs().max())
+
+
+def test_predictions_do_not_depend_on_the_spelling(fitted: tuple[Fitted, Path]) -> None:
+    symmetric = [
+        "c1cncnc1",
+        "c1ccccc1",
+        "C1CC1",
+        "C12C3C4C1C5C2C3C45",
+        "CC(C)(C)C",
+        "c1ccc2ccccc2c1",
+        "O=C1C=CC(=O)C=C1",
+    ]
+    assert spelling_error(fitted[0].model, [*symmetric, "C[C@H](N)C(=O)O", "F/C=C/F", "C[C@H]1CC[C@@H](O)CC1"]) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.exists(), reason="the tables of MoleculeNet are not in this repository")
+def test_a_thousand_molecules_have_one_prediction_each(fitted: tuple[Fitted, Path]) -> None:
+    smiles: list[str] = []
+    for name in ("delaney", "lipo", "clintox", "sider"):
+        table = open_table(DATA / f"{name}.csv.gz")
+        rows = [row.values[table.position("smiles")] for row in islice(table.rows(), 300)]
+        usable = featurize(rows).problems
+        smiles += [one for one, problem in zip(rows, usable, strict=True) if not problem][:260]
+    assert len(smiles) >= 1000
+    assert spelling_error(fitted[0].model, smiles) < 1e-5
 
 
 def test_a_prediction_does_not_depend_on_the_batch(fitted: tuple[Fitted, Path]) -> None:
@@ -188,7 +229,7 @@ def test_files_of_an_unfinished_fit_are_replaced(fitted: tuple[Fitted, Path], tm
 
 
 def test_names_with_dollars_are_no_formulas(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
-    model, held_out, prediction = fitted[0]
+    model, held_out, prediction = fitted[0][:3]
     assert held_out is not None
     assert prediction is not None
     named = replace(model, targets=(Target("price_$_per_$"),))

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from dgn.molecules import predict
+from dgn.molecules.conformal import half_width
 from dgn.molecules.fit import Fitted
 from dgn.molecules.model_io import Prediction
 from dgn.molecules.predict import PredictOptions, format_prediction, predict_smiles, predict_table
@@ -87,9 +88,9 @@ def test_malformed_rows_keep_their_values_and_have_no_prediction(fitted: tuple[F
 
 
 def test_numbers_have_the_digits_that_their_scale_needs(fitted: tuple[Fitted, Path]) -> None:
-    model = replace(fitted[0].model, scale=torch.tensor([0.01]), floor=torch.tensor([1e-4]))
-    prediction = Prediction(torch.tensor([[-76123.4]]).double(), torch.tensor([[1e-3]]).double())
-    half = model.half_width(prediction.spread, 0.5).item()
+    model = replace(fitted[0].model, scale=torch.tensor([0.01]))
+    prediction = Prediction(*(torch.tensor([[value]]).double() for value in (-76123.4, 1e-3, 2e-3)))
+    half = half_width(model.scores, 0.5, prediction.difficulty).item()
     mean, spread, lower, upper = map(float, format_prediction(model, prediction, 0.5)[0])
     assert lower < mean < upper
     assert (upper - lower) / 2 == pytest.approx(half, abs=1e-7)

@@ -9,21 +9,63 @@ import torch
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.fit import FitOptions, fit_table
 from dgn.molecules.rows import Molecules, TableData, read_molecules
-from dgn.molecules.split import Split, drop_unlearnable, missing_classes, random_split, scaffold_split, split_molecules
+from dgn.molecules.split import (
+    Split,
+    drop_unlearnable,
+    missing_classes,
+    random_split,
+    scaffold_split,
+    split_molecules,
+    unequal_targets,
+)
 
 RINGS = [f"{'C' * n}c1ccccc1" for n in range(1, 9)] + [f"{'C' * n}C1CCCC1" for n in range(1, 3)]
 
 
 def molecules(smiles: list[str], labels: bool = False) -> Molecules:
     values = torch.arange(len(smiles), dtype=torch.float64)[:, None]
-    return read_molecules(smiles, values % 2 if labels else values, range(len(smiles)))[0]
+    return read_molecules(smiles, values % 2 if labels else values, range(len(smiles)), valence="keep")[0]
 
 
 def test_scaffolds_go_largest_first_and_stay_together() -> None:
     assert scaffold_split(["b", "a", "a", "c", "a", "a", "a", "a", "a", "a"]).tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 0]
     found = split_molecules(molecules([*RINGS, "C1CCC1C", "CCCC"]), "regression", "scaffold")
-    assert found.assignment.tolist() == [0] * 8 + [1] * 2 + [0, 2]
+    assert found.assignment.tolist() in ([0] * 8 + [1] * 2 + [0, 2], [0] * 8 + [1] * 2 + [2, 0])  # equal sizes
     assert found.method == "scaffold"
+
+
+@pytest.mark.parametrize("method", ["scaffold", "random"])
+def test_a_split_follows_the_seed_and_not_the_order_of_rows(method: str) -> None:
+    """A table that is sorted by its target must not get a test split from one end of its range."""
+    smiles = [f"{'C' * tail}C1{'C' * ring}1" for ring in range(2, 12) for tail in range(1, 4)] + ["CCCO", "OCCC"]
+    order = torch.randperm(len(smiles), generator=torch.Generator().manual_seed(5)).tolist()
+    shuffled = molecules([smiles[row] for row in order])
+    for task in ("regression", "binary"):
+        rows = replace(molecules(smiles), values=(torch.arange(len(smiles)) % 2)[:, None].double())
+        other = replace(shuffled, values=rows.values[order])
+        one, again, another = (
+            split_molecules(table, task, method, seed).assignment for table, seed in ((rows, 3), (other, 3), (rows, 4))
+        )
+        assert torch.equal(one[order], again)
+        assert not torch.equal(one, another)
+
+
+def test_splits_that_differ_in_their_targets_are_noted() -> None:
+    table = molecules([f"{'C' * n}O" for n in range(1, 121)])
+    ends = torch.arange(120) >= 96
+    by_range = replace(
+        table, split=tuple("test" if end else "val" if n % 8 == 0 else "train" for n, end in enumerate(ends))
+    )
+    assert unequal_targets(by_range.values, split_molecules(by_range, "regression").assignment, (Target("logS"),)) == [
+        "logS differs between the splits: train 48 ± 28, test 108 ± 6.9: test scores are those of extrapolation"
+    ]
+    classes = replace(by_range, values=ends.double()[:, None])
+    target = Target("hit", ("no", "yes"))
+    assert unequal_targets(classes.values, torch.tensor([2 if end else 0 for end in ends]), (target,)) == [
+        "hit = yes differs between the splits: train 0 %, test 100 %: test scores are those of extrapolation"
+    ]
+    even = random_split(table, "regression", seed=0)
+    assert unequal_targets(table.values, even, (Target("logS"),)) == []
 
 
 def test_scaffolds_that_leave_a_split_empty_fall_back_to_random_with_a_note() -> None:
@@ -47,8 +89,10 @@ def test_a_random_split_keeps_duplicates_together_and_stratifies_classes() -> No
 
 def test_a_scaffold_split_keeps_duplicates_together() -> None:
     refused = ["CN12(CCCCC1)CCCC2", "C1CCN2(CC1)(C)CCCC2", "C1CCCN12(C)CCCCC2", "C1CN2(C)(CCCCC2)CC1"]  # valences
-    found = split_molecules(molecules([*(f"{'C' * n}c1ccccc1" for n in range(1, 17)), *refused]), "regression")
-    assert len(set(found.assignment[-4:].tolist())) == 1
+    others = [f"{'C' * n}c1ccccc1" for n in range(1, 33)]
+    found = split_molecules(molecules([*others, *refused, *RINGS[-2:], "C1CCC1", "C1CC1"]), "regression")
+    assert found.method == "scaffold"
+    assert len(set(found.assignment[32:36].tolist())) == 1
 
 
 def test_atom_map_numbers_do_not_separate_duplicates() -> None:

@@ -90,14 +90,14 @@ def make(message="complex", **options):
 def test_complex_messages_are_never_built_and_still_the_same(scalers, towers, dx_reference):
     conv = make(scalers=scalers, towers=towers, dx_reference=dx_reference)
     x, edge_index, field = features(WITH_ISOLATED)
-    assert_same(conv(x, edge_index, field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
+    assert_same(conv(x, edge_index, edge_field=field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
 
 
 @pytest.mark.parametrize("scalers", [["identity"], EVERY_SCALER, ["attenuation"]], ids="+".join)
 def test_simple_messages(scalers):
     conv = make("simple", scalers=scalers)
     x, edge_index, field = features(WITH_ISOLATED)
-    assert_same(conv(x, edge_index, field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
+    assert_same(conv(x, edge_index, edge_field=field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,14 @@ def test_complex_messages_on_unusual_graphs(graph):
     x, edge_index, field = features(graph)
     edge_attr = random(edge_index.size(1), 3, seed=2)
     expected = naive(conv, x, edge_index, field, edge_attr)
-    torch.testing.assert_close(conv(x, edge_index, field, edge_attr), expected)
+    torch.testing.assert_close(conv(x, edge_index, edge_field=field, edge_attr=edge_attr), expected)
 
 
 @pytest.mark.parametrize("message", ["simple", "complex"])
 def test_a_graph_without_nodes_gives_no_rows(message):
     conv = make(message)
-    assert conv(*features((torch.zeros(2, 0, dtype=torch.long), 0))).shape == (0, 4)
+    x, edge_index, field = features((torch.zeros(2, 0, dtype=torch.long), 0))
+    assert conv(x, edge_index, edge_field=field).shape == (0, 4)
 
 
 @derivatives
@@ -124,7 +125,9 @@ def test_continuous_edge_features(towers, dx_reference):
     x, edge_index, field = features(RANDOM)
     edge_attr = random(edge_index.size(1), 3, seed=2).requires_grad_()
     leaves = [x, edge_attr, *conv.parameters()]
-    assert_same(conv(x, edge_index, field, edge_attr), naive(conv, x, edge_index, field, edge_attr), leaves)
+    assert_same(
+        conv(x, edge_index, edge_field=field, edge_attr=edge_attr), naive(conv, x, edge_index, field, edge_attr), leaves
+    )
 
 
 @pytest.mark.parametrize("sorted_before", [False, True])
@@ -137,7 +140,9 @@ def test_categorical_edge_features(towers, sorted_before):
     edges = EdgeTable(table, row)
     edges = edges.sort(dgn.as_graph(edge_index, 9)) if sorted_before else edges
     leaves = [x, table, *conv.parameters()]
-    assert_same(conv(x, edge_index, field, edges), naive(conv, x, edge_index, field, table[row]), leaves)
+    assert_same(
+        conv(x, edge_index, edge_field=field, edge_attr=edges), naive(conv, x, edge_index, field, table[row]), leaves
+    )
 
 
 @derivatives
@@ -151,7 +156,11 @@ def test_a_deep_message_is_built_edge_by_edge(dx_reference, categorical):
     row = torch.arange(edge_index.size(1)) % 4
     edge_attr = EdgeTable(table, row) if categorical else table[row]
     leaves = [x, table, *conv.parameters()]
-    assert_same(conv(x, edge_index, field, edge_attr), naive(conv, x, edge_index, field, table[row]), leaves)
+    assert_same(
+        conv(x, edge_index, edge_field=field, edge_attr=edge_attr),
+        naive(conv, x, edge_index, field, table[row]),
+        leaves,
+    )
 
 
 def test_a_linear_module_is_the_complex_message():
@@ -161,7 +170,8 @@ def test_a_linear_module_is_the_complex_message():
         linear.bias.copy_(conv.message.bias[0])
     other = make(linear)
     other.update.load_state_dict(conv.update.state_dict())
-    torch.testing.assert_close(other(*features(RANDOM)), conv(*features(RANDOM)))
+    x, edge_index, field = features(RANDOM)
+    torch.testing.assert_close(other(x, edge_index, edge_field=field), conv(x, edge_index, edge_field=field))
 
 
 def test_the_reference_of_dx_changes_derivatives_only():
@@ -171,7 +181,7 @@ def test_the_reference_of_dx_changes_derivatives_only():
         for dx_reference in ("message", "node"):
             torch.manual_seed(0)
             conv = DGNConv(6, 4, aggregators, message="complex", dx_reference=dx_reference).double()
-            results[len(aggregators), dx_reference] = conv(x, edge_index, field)
+            results[len(aggregators), dx_reference] = conv(x, edge_index, edge_field=field)
     assert torch.equal(results[3, "message"], results[3, "node"])
     assert not torch.allclose(results[1, "message"], results[1, "node"])
 
@@ -180,7 +190,7 @@ def test_gradients_reach_the_field():
     conv = make()
     x, edge_index, field = features(RANDOM)
     field.requires_grad_()
-    assert_same(conv(x, edge_index, field), naive(conv, x, edge_index, field), [field])
+    assert_same(conv(x, edge_index, edge_field=field), naive(conv, x, edge_index, field), [field])
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
@@ -189,7 +199,7 @@ def test_backends_agree(backend):
         pytest.importorskip("numba", reason="Numba is not installed")
     conv = make(scalers=EVERY_SCALER, backend=backend)
     x, edge_index, field = features(WITH_ISOLATED)
-    assert_same(conv(x, edge_index, field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
+    assert_same(conv(x, edge_index, edge_field=field), naive(conv, x, edge_index, field), [x, *conv.parameters()])
 
 
 @pytest.mark.parametrize("message", ["simple", "complex"])
@@ -198,7 +208,7 @@ def test_relabelling_nodes_relabels_the_result(message):
     x, edge_index, field = features(WITH_ISOLATED)
 
     def run(graph, x, field):
-        return conv(x, graph, field)
+        return conv(x, graph, edge_field=field)
 
     assert_permutation_equivariant(run, dgn.as_graph(edge_index, x.size(0)), [x], [field])
 
@@ -208,9 +218,10 @@ def test_weights_computed_before_are_used_as_they_are():
     x, edge_index, field = features(RANDOM)
     graph = dgn.as_graph(edge_index, 9)
     weights = conv.plan.compute_weights(field, graph)
-    assert torch.equal(conv(x, graph, weights=weights), conv(x, edge_index, field))
+    assert torch.equal(conv(x, graph, weights=weights), conv(x, edge_index, edge_field=field))
     assert not torch.equal(
-        conv(x, graph, -field, weights=weights._replace(edge=0 * weights.edge)), conv(x, graph, -field)
+        conv(x, graph, edge_field=-field, weights=weights._replace(edge=0 * weights.edge)),
+        conv(x, graph, edge_field=-field),
     )
 
 
@@ -231,14 +242,16 @@ def test_category_encoders_give_tables_for_convolutions():
     conv, encoder = make(edge_dim=5), CategoryEncoder((3, 4), 5).double()
     x, edge_index, field = features(complete(4))
     categories = torch.stack([torch.arange(12) % 3, torch.arange(12) % 4], dim=1)
-    table, built = (conv(x, edge_index, field, e) for e in (encoder.as_table(categories), encoder(categories)))
+    table, built = (
+        conv(x, edge_index, edge_field=field, edge_attr=e) for e in (encoder.as_table(categories), encoder(categories))
+    )
     assert_same(table, built, [x, encoder.weight])
 
 
-def test_a_field_that_is_not_finite_is_seen_in_the_result():
-    conv = make("simple")
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_a_field_that_is_not_finite_is_refused(bad):
     x, edge_index, field = features(RANDOM)
-    for bad in (torch.nan, torch.inf):
-        broken = field.clone()
-        broken[0, 0] = bad
-        assert not torch.isfinite(conv(x, edge_index, broken)).all()
+    broken = field.detach().clone()
+    broken[0, 0] = bad
+    with pytest.raises(ValueError, match=rf"edge_field: expected finite numbers, got {bad} at index \[0, 0\]"):
+        make("simple")(x, edge_index, edge_field=broken)

@@ -95,7 +95,7 @@ def make_network(**changes):
 
 
 def run_network(network, given, graph):
-    out = network(draw(NODES, 3), graph, draw(graph.num_edges, 1), given)
+    out = network(draw(NODES, 3), graph, edge_field=draw(graph.num_edges, 1), edge_attr=given)
     out.sum().backward()
     return {"out": out.detach(), **{name: value.grad for name, value in network.named_parameters()}}
 
@@ -132,11 +132,11 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
     for asked in (given.clone().requires_grad_(), given.double()):
         assert not is_low_rank(Linear(1, 6), asked, graph)
     network, field = make_network(), draw(graph.num_edges, 1).requires_grad_()  # its gradient is asked for
-    network(draw(NODES, 3), graph, field, given).sum().backward()
+    network(draw(NODES, 3), graph, edge_field=field, edge_attr=given).sum().backward()
     found = {name: value.grad.clone() for name, value in network.edge_encoder.named_parameters()}
     network.zero_grad()
     monkeypatch.setattr("dgn.nn.network.is_low_rank", lambda *_: False)
-    network(draw(NODES, 3), graph, field, given).sum().backward()
+    network(draw(NODES, 3), graph, edge_field=field, edge_attr=given).sum().backward()
     compare(found, {name: value.grad for name, value in network.edge_encoder.named_parameters()})
 
 

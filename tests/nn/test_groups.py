@@ -50,7 +50,9 @@ def test_a_convolution_is_made_of_the_operators():
     ]
     scale = torch.log(torch.bincount(edge_index[1]).double() + 1)[:, None] / 1.1
     plain, scaled = (torch.cat(parts, dim=1) @ conv.update.scaled[0].T).chunk(2, dim=1)
-    torch.testing.assert_close(conv(x, edge_index, field, gap=gap), plain + scale * scaled + conv.update.bias)
+    torch.testing.assert_close(
+        conv(x, edge_index, edge_field=field, gap=gap), plain + scale * scaled + conv.update.bias
+    )
 
 
 @pytest.mark.parametrize("options", KINDS, ids=str)
@@ -58,7 +60,7 @@ def test_a_convolution_is_made_of_the_operators():
 def test_a_convolution_does_not_see_the_basis(graph, options):
     (edge_index, num_nodes), (d, _, gap) = graph, solve(graph)
     conv, x = make_conv(**options), random(num_nodes, CHANNELS)
-    assert_basis_independent(lambda phi: conv(x, edge_index, dgn.gradient(phi, edge_index), gap=gap), d)
+    assert_basis_independent(lambda phi: conv(x, edge_index, edge_field=dgn.gradient(phi, edge_index), gap=gap), d)
 
 
 @pytest.mark.parametrize("options", KINDS, ids=str)
@@ -71,7 +73,7 @@ def test_kernels_train_as_the_reference_does(options):
         torch.manual_seed(0)
         conv = DGNConv(128, 16, NAMES, backend=backend, **options).double()
         leaf = x.clone().requires_grad_()
-        out = conv(leaf, edge_index, field, gap=gap)
+        out = conv(leaf, edge_index, edge_field=field, gap=gap)
         found[backend] = [out, *torch.autograd.grad(out.square().sum(), [leaf, *conv.parameters()])]
     torch.testing.assert_close(found["cpu"], found["reference"])
 
@@ -79,7 +81,7 @@ def test_kernels_train_as_the_reference_does(options):
 def test_two_sets_of_nodes():
     edge_index = torch.tensor([[0, 1, 2, 2], [0, 0, 1, 0]])
     conv, gap = make_conv(), torch.tensor([[0.0, 1.0, torch.nan, torch.nan]] * 2)
-    out = conv((random(3, CHANNELS), random(2, CHANNELS)), edge_index, random(4, 4), gap=gap)
+    out = conv((random(3, CHANNELS), random(2, CHANNELS)), edge_index, edge_field=random(4, 4), gap=gap)
     assert out.shape == (2, 16)
     assert out.isfinite().all()
 
@@ -92,7 +94,8 @@ def batch(seed=None):
         given = AddDirections(k=4)(given)
         if seed is not None:
             d = dgn.directions(edge_index, num_nodes, k=4).resample(torch.Generator().manual_seed(seed))
-            given.field = dgn.gradient(d.potential, edge_index).float()
+            given.node_potential = d.potential.float()
+            given.edge_field = dgn.gradient(d.potential, edge_index).float()
         made.append(given)
     return Batch.from_data_list(made)
 

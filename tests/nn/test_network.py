@@ -118,20 +118,22 @@ def test_without_batch_norm_graphs_do_not_see_each_other_in_training():
 def test_a_batch_of_fields_of_very_different_size_gives_what_its_graphs_give_alone():
     net = network().eval()
     small = data(path(5))
-    small.field = 1e-9 * small.field
+    small.edge_field = 1e-9 * small.edge_field
     pair = [data(grid(3, 3)), small]
     torch.testing.assert_close(net(Batch.from_data_list(pair)), torch.cat([net(graph) for graph in pair]))
 
 
 def test_data_and_its_parts_give_the_same():
     net, batch = network(readout="directional", num_eigenvector_features=1).eval(), Batch.from_data_list(GRAPHS)
-    parts = net(batch.x, batch.edge_index, batch.field, batch=batch.batch, potential=batch.potential)
+    parts = net(
+        batch.x, batch.edge_index, edge_field=batch.edge_field, batch=batch.batch, node_potential=batch.node_potential
+    )
     assert torch.equal(net(batch), parts)
 
 
 def test_graphs_without_nodes_count():
     net, one = network().eval(), GRAPHS[0]
-    out = net(one.x, one.edge_index, one.field, batch=torch.ones(one.num_nodes).long(), num_graphs=3)
+    out = net(one.x, one.edge_index, edge_field=one.edge_field, batch=torch.ones(one.num_nodes).long(), num_graphs=3)
     assert out.shape == (3, 1)
     torch.testing.assert_close(out[1:2], net(one))
     assert torch.equal(out[0], out[2])
@@ -150,19 +152,23 @@ def test_relabelling_nodes_does_not_change_a_prediction(options):
     net, one = network(**options).double().eval(), data(random_graph(8, 0.5, torch.Generator().manual_seed(0)))
     label = torch.randperm(8, generator=torch.Generator().manual_seed(0))
     order = torch.randperm(one.num_edges, generator=torch.Generator().manual_seed(1))
-    x, field = one.x.double(), one.field.double()
-    moved = net(x[label.argsort()], label[one.edge_index[:, order]], field[order], one.edge_attr[order])
-    torch.testing.assert_close(moved, net(x, one.edge_index, field, one.edge_attr))
+    x, field = one.x.double(), one.edge_field.double()
+    moved = net(
+        x[label.argsort()], label[one.edge_index[:, order]], edge_field=field[order], edge_attr=one.edge_attr[order]
+    )
+    torch.testing.assert_close(moved, net(x, one.edge_index, edge_field=field, edge_attr=one.edge_attr))
 
 
 def test_the_sign_of_a_direction_does_not_matter_to_av_and_dx():
     net, one = network().eval(), GRAPHS[0]
-    assert torch.equal(net(one.x, one.edge_index, -one.field), net(one.x, one.edge_index, one.field))
+    assert torch.equal(
+        net(one.x, one.edge_index, edge_field=-one.edge_field), net(one.x, one.edge_index, edge_field=one.edge_field)
+    )
 
 
 def test_the_positional_baseline_adds_a_linear_map_of_the_potential():
     net, one = network(num_eigenvector_features=1, aggregators=["mean"], num_layers=0).eval(), GRAPHS[0]
-    h = net.node_encoder(one.x) + one.potential[:, :1] @ net.positional.weight.T + net.positional.bias
+    h = net.node_encoder(one.x) + one.node_potential[:, :1] @ net.positional.weight.T + net.positional.bias
     torch.testing.assert_close(net(one), net.head(h.mean(dim=0, keepdim=True)))
 
 
@@ -221,14 +227,14 @@ def test_unknown_options_are_refused(options, message):
 @pytest.mark.parametrize("options", [{"num_eigenvector_features": 1}, {"readout": "directional"}], ids=str)
 def test_a_missing_potential_is_refused(options):
     one = GRAPHS[0]
-    with pytest.raises(ValueError, match=r"potential: expected .*got None; add .* with dgn.transforms.AddDirections"):
-        network(**options)(one.x, one.edge_index, one.field)
+    with pytest.raises(ValueError, match=r"potential: expected .*got None; .*dgn.transforms.AddDirections"):
+        network(**options)(one.x, one.edge_index, edge_field=one.edge_field)
 
 
 def test_missing_edge_features_are_refused():
     one = GRAPHS[0]
     with pytest.raises(ValueError, match=r"edge_attr: expected .* rows of width .*, got None"):
-        network(message="complex", edge_encoder=True)(one.x, one.edge_index, one.field)
+        network(message="complex", edge_encoder=True)(one.x, one.edge_index, edge_field=one.edge_field)
 
 
 @every_kind
@@ -273,9 +279,9 @@ def test_a_message_module_is_given_encoded_categories_of_edges():
     net = make_dgn(2, 6, edge_encoder=CategoryEncoder((4,), 3), **options).eval()
     edge_index, kinds = edge_index[:, torch.randperm(12)], torch.arange(12) % 4
     x, field = torch.randn(nodes, 2), torch.randn(12, 1)
-    out = net(x, edge_index, field, kinds)
+    out = net(x, edge_index, edge_field=field, edge_attr=kinds)
     encoder, net.edge_encoder = net.edge_encoder, None
-    torch.testing.assert_close(out, net(x, edge_index, field, encoder(kinds)))
+    torch.testing.assert_close(out, net(x, edge_index, edge_field=field, edge_attr=encoder(kinds)))
 
 
 def test_each_layer_has_a_message_module_of_its_own():

@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 from dgn.data import add_directions
 from dgn.data.datasets.smiles import pack_smiles
 from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, Ensemble, NetworkSettings, StructuralEncoder
-from dgn.plot.attribution import Attribution, attribute, average
-from dgn.plot.highlight import draw_attribution
+from dgn.plot.attribution import Attribution, attribute, average, mean_features
+from dgn.plot.highlight import agreement, draw_attribution, render_attribution
 from tests.networks import make_dgn
 
 pytest.importorskip("rdkit", reason="RDKit is optional")
@@ -75,8 +75,39 @@ def test_the_baseline_is_the_graph_without_features() -> None:
     assert shares.baseline == pytest.approx(net.eval()(data)[0, 0].item(), abs=1e-5)
 
 
+def test_a_baseline_of_typical_features_is_complete() -> None:
+    net, data = network(), molecule()
+    typical = mean_features(net, [molecule("CCO"), molecule("c1ccccc1")])
+    shares = attribute(net, data, baseline=typical, steps=512)
+    assert abs(shares.rest) < 5e-3 * float(shares.nodes.abs().sum() + shares.edges.abs().sum())
+    assert shares.baseline != pytest.approx(attribute(net, data).baseline)
+    itself = mean_features(net, [molecule("C")])
+    assert attribute(net, molecule("C"), baseline=itself).nodes.abs().max() < 1e-9
+    with pytest.raises(ValueError, match="baseline: expected none for an ensemble"):
+        attribute(Ensemble([net]), data, baseline=typical)
+
+
+def test_members_that_disagree_are_marked(tmp_path: Path) -> None:
+    one = Attribution(torch.tensor([3.0, 1.0]), torch.zeros(2), 4.0, 0.0)
+    other = Attribution(torch.tensor([3.0, -2.0]), torch.zeros(2), 1.0, 0.0)
+    assert agreement(torch.stack([one.nodes, other.nodes])).tolist() == [1.0, 0.5]
+    unsure, sure = (render_attribution("CO", average(both), ".svg", "y", "zero") for both in ([one, other], [one, one]))
+    assert unsure != sure
+    draw_attribution("CO", average([one, other]), tmp_path / "a.svg")
+
+
+def test_large_molecules_make_large_pictures(tmp_path: Path) -> None:
+    sizes = []
+    for smiles, count in (("CCO", 3), ("C" * 80, 80)):
+        draw_attribution(
+            smiles, Attribution(torch.ones(count), torch.zeros(2 * count - 2), 1.0, 0.0), tmp_path / "a.svg"
+        )
+        sizes.append(int(re.findall(r"width='(\d+)px'", (tmp_path / "a.svg").read_text())[0]))
+    assert sizes[0] == 640 < 1200 < sizes[1]
+
+
 def test_a_linear_network_gives_its_own_terms() -> None:
-    data = Data(x=torch.randn(4, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
+    data = Data(x=torch.randn(4, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_field=torch.ones(2, 1))
     net = DGN(nn.Linear(3, 8), NetworkSettings(hidden=8, num_layers=0, readout="sum"))
     net.head = nn.Sequential(nn.Linear(8, 1))
     shares = attribute(net, data, steps=2)

@@ -20,8 +20,8 @@ def images(*pixels: torch.Tensor) -> PackedGraphs:
     source, target = edges
     count = len(pixels)
     return PackedGraphs.pack([(edges, len(position))] * count).with_values(
-        nodes={"x": torch.stack(pixels).reshape(-1, 1), "potential": position.repeat(count, 1)},
-        edges={"field": (position[source] - position[target]).repeat(count, 1)},
+        nodes={"x": torch.stack(pixels).reshape(-1, 1), "node_potential": position.repeat(count, 1)},
+        edges={"edge_field": (position[source] - position[target]).repeat(count, 1)},
     )
 
 

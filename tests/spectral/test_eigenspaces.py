@@ -82,7 +82,7 @@ def test_no_vector_of_a_repeated_eigenspace_has_a_canonical_sign(copies: int, bu
 @pytest.mark.parametrize("graph", SYMMETRIC, indirect=True)
 def test_a_graph_has_one_basis_alone_and_in_a_dataset(graph: Graph, normalization: str | None) -> None:
     packed = dgn.data.PackedGraphs.pack([(graph.edge_index, graph.num_nodes), cycle(5)])
-    in_dataset = add_directions(packed, k=2, normalization=normalization).nodes["potential"][: graph.num_nodes]
+    in_dataset = add_directions(packed, k=2, normalization=normalization).nodes["node_potential"][: graph.num_nodes]
     alone = dgn.directions(graph, k=2, normalization=normalization).potential
     torch.testing.assert_close(in_dataset, alone.float(), atol=1e-7, rtol=0)
 

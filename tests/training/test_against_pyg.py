@@ -114,10 +114,14 @@ def test_padded_batches_train_as_pyg_does(settings, name, targets):
 
 
 def our_losses(network, graphs, numbers, objective):
-    names = {"nodes": ["x"], "edges": ["field", *(["edge_attr"] if network.settings.edge_dim else [])], "graphs": []}
+    names = {
+        "nodes": ["x"],
+        "edges": ["edge_field", *(["edge_attr"] if network.settings.edge_dim else [])],
+        "graphs": [],
+    }
     names["nodes" if "y" in graphs.nodes else "graphs"] += ["y"]
     store = DeviceDataset(graphs, names, "cpu")
-    store.weights = network.plan.compute_weights(store.edges.pop("field"), store.graph)
+    store.weights = network.plan.compute_weights(store.edges.pop("edge_field"), store.graph)
     need = store.smallest_shape(numbers)
     batches = store.gather(numbers, BatchShape(BATCH, need.nodes + 37, need.edges + 11))
     adam = torch.optim.Adam(network.parameters(), 1e-3, weight_decay=1e-4, fused=True)

@@ -27,7 +27,7 @@ EVERYTHING = {"reflection": True, "rotation": 45.0, "distortion": 0.1, "resample
 
 
 def make_dataset(graphs, *nodes):
-    dataset = DeviceDataset(graphs, {"nodes": ["component", *nodes], "edges": ["field"]}, "cpu")
+    dataset = DeviceDataset(graphs, {"nodes": ["component", *nodes], "edges": ["edge_field"]}, "cpu")
     dataset.eigenspaces = find_eigenspaces(graphs, dataset.graph, None)
     return dataset
 
@@ -50,7 +50,7 @@ def row_sums(dataset, values):
 
 
 def test_reflection_flips_whole_directions_of_graphs(dataset):
-    field, result = dataset.edges["field"], augmented(dataset, reflection=True)
+    field, result = dataset.edges["edge_field"], augmented(dataset, reflection=True)
     assert torch.equal(result.abs(), field.abs())
     flipped = (result * field < 0) & (field != 0)
     kept = (result * field > 0) & (field != 0)
@@ -62,7 +62,7 @@ def test_reflection_flips_whole_directions_of_graphs(dataset):
 
 
 def test_rotation_is_by_one_angle_for_each_graph(dataset):
-    field, graph = dataset.edges["field"], dataset.graph
+    field, graph = dataset.edges["edge_field"], dataset.graph
     plain = field / row_sums(dataset, field**2).sqrt()[graph.target].clamp(min=1e-12)
     result = augmented(dataset, rotation=60.0)
     lengths = row_sums(dataset, result**2)
@@ -79,7 +79,7 @@ def test_rotation_is_by_one_angle_for_each_graph(dataset):
 
 def test_rotation_changes_no_sum_of_absolute_weights(dataset):
     plan = make_plan(["av1", "dx1", "dx2"])
-    plain = plan.compute_weights(dataset.edges["field"], dataset.graph)
+    plain = plan.compute_weights(dataset.edges["edge_field"], dataset.graph)
     none, some = (augmented(dataset, plan=plan, rotation=degrees) for degrees in (1e-6, 90.0))
     torch.testing.assert_close(none.edge, plain.edge, atol=1e-5, rtol=1e-4)
     assert not torch.allclose(some.edge, plain.edge, atol=1e-2)
@@ -89,7 +89,7 @@ def test_rotation_changes_no_sum_of_absolute_weights(dataset):
 
 
 def test_distortion_is_bounded_and_antisymmetric(dataset):
-    field, graph = dataset.edges["field"], dataset.graph
+    field, graph = dataset.edges["edge_field"], dataset.graph
     noise = augmented(dataset, distortion=0.3) - field
     count = of_edge(dataset).bincount(minlength=40).clamp(min=1)[:, None]
     mean = torch.zeros(40, 2).index_add(0, of_edge(dataset), field.abs()) / count
@@ -102,7 +102,7 @@ def test_distortion_is_bounded_and_antisymmetric(dataset):
 
 
 def test_resampling_mixes_repeated_eigenspaces_only(dataset):
-    field, result = dataset.edges["field"], augmented(dataset, resample=True)
+    field, result = dataset.edges["edge_field"], augmented(dataset, resample=True)
     repeated = molecules().nodes["repeated"][dataset.graph.target]
     assert torch.equal(result[~repeated], field[~repeated])
     mixed = (of_edge(dataset) % 3 == 1) & repeated.all(dim=1)  # rings, whose first eigenspace has two dimensions
@@ -129,15 +129,15 @@ def test_the_generator_determines_the_augmentation(dataset, settings):
 
 
 def test_rotation_needs_two_directions():
-    dataset = DeviceDataset(molecules(), {"edges": ["field"]}, "cpu")
-    dataset.edges["field"] = dataset.edges["field"][:, :1]
+    dataset = DeviceDataset(molecules(), {"edges": ["edge_field"]}, "cpu")
+    dataset.edges["edge_field"] = dataset.edges["edge_field"][:, :1]
     with pytest.raises(ValueError, match=r"augmentation.rotation: expected at least 2 directions to rotate, got 1"):
         augmented(dataset, rotation=10.0)
 
 
 def test_no_augmentation_amplifies_rounding_to_a_direction(dataset):
     plan = make_plan(["dx1"])
-    plain = row_sums(dataset, plan.compute_weights(dataset.edges["field"], dataset.graph).edge.abs()) > 0
+    plain = row_sums(dataset, plan.compute_weights(dataset.edges["edge_field"], dataset.graph).edge.abs()) > 0
     unmixed = ~molecules().nodes["repeated"].any(dim=1)
     for settings in ({"resample": True}, {"reflection": True}, {"rotation": 1e-3}):
         result = row_sums(dataset, augmented(dataset, plan=plan, **settings).edge.abs()) > 0
@@ -154,11 +154,11 @@ def test_resampling_of_coordinates_is_refused():
 def test_resampling_reaches_vectors_beyond_the_last_column():
     """Direction 1 of a ring has a partner, those of a complete graph of six nodes have three more."""
     graphs = add_directions(PackedGraphs.pack([cycle(6), complete(6), path(5)]), k=1)
-    dataset = make_dataset(graphs, "potential")
+    dataset = make_dataset(graphs, "node_potential")
     assert dataset.eigenspaces.gap.size(1) == 5
     result = seen(dataset, resample=True)
-    batch, potential = dataset.graph.batch, dataset.nodes["potential"]
-    drawn, field = result.nodes["potential"], dgn.gradient(result.nodes["potential"], dataset.graph)
+    batch, potential = dataset.graph.batch, dataset.nodes["node_potential"]
+    drawn, field = result.nodes["node_potential"], dgn.gradient(result.nodes["node_potential"], dataset.graph)
     torch.testing.assert_close(result.weights, field, atol=1e-6, rtol=0)
     for graph, edges, moves in ((0, cycle(6), True), (1, complete(6), True), (2, path(5), False)):
         value = dgn.directions(*edges, k=1).eigenvalues[0, 0].float()
@@ -170,34 +170,34 @@ def test_resampling_reaches_vectors_beyond_the_last_column():
 
 @pytest.mark.parametrize("name", ["reflection", "resample"])
 def test_potentials_follow_their_field(name):
-    dataset = make_dataset(molecules(), "potential")
+    dataset = make_dataset(molecules(), "node_potential")
     result = seen(dataset, **{name: True})
-    expected = dgn.gradient(result.nodes["potential"], dataset.graph)
+    expected = dgn.gradient(result.nodes["node_potential"], dataset.graph)
     torch.testing.assert_close(result.weights, expected, atol=1e-6, rtol=0)
-    assert not torch.equal(result.nodes["potential"], dataset.nodes["potential"])
+    assert not torch.equal(result.nodes["node_potential"], dataset.nodes["node_potential"])
 
 
 def test_noise_on_the_potential_leaves_a_gradient():
-    dataset = make_dataset(molecules(), "potential")
+    dataset = make_dataset(molecules(), "node_potential")
     result, potential, batch = seen(dataset, distortion=0.3, distortion_of="potential"), *bounds_of(dataset)
-    noise = (result.nodes["potential"] - dataset.nodes["potential"]).abs()
+    noise = (result.nodes["node_potential"] - dataset.nodes["node_potential"]).abs()
     assert (noise <= 0.3 * potential[batch] + 1e-6).all()
     assert noise.max() > 0.25 * potential.max()
     torch.testing.assert_close(
-        result.weights, dgn.gradient(result.nodes["potential"], dataset.graph), atol=1e-6, rtol=0
+        result.weights, dgn.gradient(result.nodes["node_potential"], dataset.graph), atol=1e-6, rtol=0
     )
 
 
 def bounds_of(dataset):
     """The mean absolute value of each potential in each graph, and the graph of each node."""
-    batch, potential = dataset.graph.batch, dataset.nodes["potential"]
+    batch, potential = dataset.graph.batch, dataset.nodes["node_potential"]
     return torch.stack([potential[batch == graph].abs().mean(dim=0) for graph in range(40)]), batch
 
 
 def test_each_connected_component_has_a_sign_of_its_own():
     pairs = disjoint_union(*[path(3)] * 200)
     dataset = make_dataset(add_directions(PackedGraphs.pack([pairs[:2], path(4)]), k=2))
-    ratio = (augmented(dataset, reflection=True) / dataset.edges["field"])[: 200 * 4].view(200, 4, 2)
+    ratio = (augmented(dataset, reflection=True) / dataset.edges["edge_field"])[: 200 * 4].view(200, 4, 2)
     signs = ratio.nanmean(dim=1)
     assert (signs.abs() == 1).all()
     assert (signs.mean(dim=0).abs() < 0.25).all()
@@ -262,7 +262,7 @@ def test_resampling_without_repeated_eigenvalues_is_the_identity():
         (~molecules().nodes["repeated"].any(dim=1)[molecules().node_pointer[:-1]]).nonzero()[:, 0]
     )
     dataset = make_dataset(graphs)
-    assert torch.equal(augmented(dataset, resample=True), dataset.edges["field"])
+    assert torch.equal(augmented(dataset, resample=True), dataset.edges["edge_field"])
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +271,7 @@ def pictures():
     graphs, draw = molecules(), torch.Generator().manual_seed(3)
     x = torch.rand(graphs.num_nodes, 3, generator=draw)
     graphs = add_coordinates(graphs.with_values(nodes={"x": x}), x[:, 1:])
-    dataset = DeviceDataset(graphs, {"nodes": ["x", "potential"], "edges": ["field"]}, "cpu")
+    dataset = DeviceDataset(graphs, {"nodes": ["x", "node_potential"], "edges": ["edge_field"]}, "cpu")
     dataset.deviation = x.std(dim=0, unbiased=False)
     return dataset
 
@@ -289,7 +289,7 @@ def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
     for g in (~same).nonzero()[:, 0]:
         old, new = x[batch == g, 2], now[batch == g, 2]
         torch.testing.assert_close(new, old.min() + old.max() - old)
-    assert torch.equal(result.nodes["potential"], now[:, 1:])
+    assert torch.equal(result.nodes["node_potential"], now[:, 1:])
     gradient = now[pictures.graph.source, 1:] - now[pictures.graph.target, 1:]
     torch.testing.assert_close(result.weights, gradient)
     assert pictures.nodes["x"] is x  # the dataset is unchanged
@@ -297,7 +297,7 @@ def test_mirrored_graphs_have_mirrored_coordinates_and_field(pictures):
 
 def test_precomputed_weights_of_mirrored_graphs_equal_those_of_their_fields(pictures):
     plan, settings = make_plan(["fwd2", "dx2-signed", "dx1", "fwd1-2"]), AugmentationSettings(mirror=True)
-    precomputed = pictures.replaced(plan.compute_weights(pictures.edges["field"], pictures.graph))
+    precomputed = pictures.replaced(plan.compute_weights(pictures.edges["edge_field"], pictures.graph))
     precomputed.mirrored = reflect_weights(plan, precomputed)
     result, expected = (
         augment(plan, dataset, settings, torch.Generator().manual_seed(0)) for dataset in (precomputed, pictures)
@@ -322,7 +322,7 @@ def test_features_that_are_no_coordinates_are_not_mirrored(pictures):
 def test_mirroring_is_an_involution(pictures):
     once = seen(pictures, mirror=True)
     again = DeviceDataset.replaced(once, once.weights)
-    again.edges = {"field": once.weights}
+    again.edges = {"edge_field": once.weights}
     torch.testing.assert_close(seen(again, mirror=True).nodes["x"], pictures.nodes["x"])
 
 

@@ -32,7 +32,7 @@ class OtherDevice:
 
 @pytest.fixture
 def dataset():
-    dataset = DeviceDataset(molecules(), {"nodes": ["x"], "edges": ["edge_attr", "field"]}, "cpu")
+    dataset = DeviceDataset(molecules(), {"nodes": ["x"], "edges": ["edge_attr", "edge_field"]}, "cpu")
     draw = torch.Generator().manual_seed(1)
     dataset.weights = Weights(
         torch.randn(dataset.graph.num_edges, 2, generator=draw), torch.randn(dataset.graph.num_nodes, 2, generator=draw)
@@ -95,7 +95,7 @@ def test_an_error_in_the_gathering_thread_is_raised(dataset):
 @pytest.mark.parametrize("rows", [2, 3, 7])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_chunks_on_a_gpu(dataset, rows, device):
-    names = {"nodes": ["x"], "edges": ["edge_attr", "field"]}
+    names = {"nodes": ["x"], "edges": ["edge_attr", "edge_field"]}
     source = DeviceDataset(molecules(), names, device)
     source.weights = Weights(*(weight.to(device) for weight in dataset.weights))
     shape = dataset.smallest_shape(INDEX)

@@ -17,10 +17,10 @@ NONE = -1
 
 def make_dataset(benchmark, network):
     where = "nodes" if "y" in benchmark.graphs.nodes else "graphs"
-    names = {"nodes": ["x", "potential"], "edges": ["field", "edge_attr"], "graphs": []}
+    names = {"nodes": ["x", "node_potential"], "edges": ["edge_field", "edge_attr"], "graphs": []}
     names[where].append("y")
     dataset = DeviceDataset(benchmark.graphs, names, "cpu")
-    dataset.weights = network.plan.compute_weights(dataset.edges["field"], dataset.graph)
+    dataset.weights = network.plan.compute_weights(dataset.edges["edge_field"], dataset.graph)
     return dataset
 
 
@@ -50,7 +50,7 @@ def test_padding_changes_no_prediction_gradient_or_statistic(objective, virtual_
         (batch,) = dataset.gather(index, shape)
         batch = batch._replace(
             weights=type(batch.weights)(*(w.double() for w in batch.weights)),
-            nodes={**batch.nodes, "potential": batch.nodes["potential"].double()},
+            nodes={**batch.nodes, "node_potential": batch.nodes["node_potential"].double()},
             node_mask=batch.node_mask.double(),
         )
         target, real = target_of(batch)
@@ -87,7 +87,7 @@ def test_scores_of_a_split_equal_those_of_its_joint_batch(objective):
 
     chosen = benchmark.graphs.select((benchmark.graphs.graphs["split"] == 1).nonzero()[:, 0])
     with torch.no_grad():
-        prediction = network(chosen.nodes["x"], chosen.graph, field=chosen.edges["field"])
+        prediction = network(chosen.nodes["x"], chosen.graph, edge_field=chosen.edges["edge_field"])
     target = chosen.nodes["y"] if objective.startswith("node") else chosen.graphs["y"]
     expected = shared.objective.metric(prediction, target)
     assert scores.metrics[shared.objective.metric_name] == pytest.approx(expected, abs=1e-6)

@@ -88,7 +88,7 @@ def test_the_training_loss_is_the_mean_over_all_graphs():
     (batch,) = cut(index, len(index))
     graphs = make_benchmark().graphs.select(batch)
     with torch.no_grad():
-        prediction = replica.network(graphs.nodes["x"], graphs.graph, field=graphs.edges["field"])
+        prediction = replica.network(graphs.nodes["x"], graphs.graph, edge_field=graphs.edges["edge_field"])
     expected = (prediction[:, 0] - graphs.graphs["y"]).abs().mean()
     replica.network.train = lambda *_: replica.network  # the statistics of batches would differ
     assert epoch(replica, index) == pytest.approx(float(expected), rel=1e-5)

@@ -37,7 +37,7 @@ def test_directions_that_others_asked_for_change_nothing(aggregators):
     experiment = make_experiment(network={"aggregators": aggregators}, augmentation=settings)
     wide = make_benchmark()
     alone = first_directions(wide.graphs, experiment.num_directions)
-    assert alone.edges.get("field", torch.empty(0, 0)).size(1) == experiment.num_directions
+    assert alone.edges.get("edge_field", torch.empty(0, 0)).size(1) == experiment.num_directions
     results = [train(experiment, each, (0,), device="cpu") for each in (wide, replace(wide, graphs=alone))]
     assert results[0][0].metrics == results[1][0].metrics
 
@@ -57,7 +57,7 @@ def test_arcsine_potentials_are_trained_on_and_predicted_with(monkeypatch, tmp_p
     for arcsine in (False, True):
         experiment = make_experiment(data={"arcsine": arcsine}, network={"num_eigenvector_features": 1})
         store = prepare(experiment, bare, torch.device("cpu")).store
-        potentials[arcsine] = store.nodes["potential"]
+        potentials[arcsine] = store.nodes["node_potential"]
     found = dgn.directions(bare.graphs, k=1)
     torch.testing.assert_close(potentials[False], found.potential.float())
     torch.testing.assert_close(potentials[True], dgn.arcsine(found.potential, found.component).float())

@@ -20,7 +20,7 @@ SPLITS = ("train", "val", "test")
 
 def mirror_image(graphs):
     """Each graph reflected along its last coordinate, which is a node feature as well."""
-    coordinates, batch = graphs.nodes["potential"].clone(), graphs.graph.batch
+    coordinates, batch = graphs.nodes["node_potential"].clone(), graphs.graph.batch
     for index in range(len(graphs)):
         last = coordinates[batch == index, -1]
         coordinates[batch == index, -1] = last.min() + last.max() - last
@@ -110,7 +110,7 @@ def test_the_field_is_dropped_once_the_weights_of_both_images_are_computed():
     for augmentation, is_kept in (({"mirror": True}, False), ({"mirror": True, "distortion": 0.1}, True)):
         experiment = make_experiment(network=NETWORK, augmentation=augmentation)
         dataset = prepare(experiment, benchmark, CPU).store
-        assert ("field" in dataset.edges) == is_kept
+        assert ("edge_field" in dataset.edges) == is_kept
         assert (dataset.mirrored is None) == is_kept
 
 

@@ -74,10 +74,10 @@ def test_batches_are_the_graphs_side_by_side():
 def test_a_layer_reads_successors_and_predecessors_apart():
     got = AddDirectedFields()(data(DAG, x=torch.randn(6, 3, generator=torch.Generator().manual_seed(0))))
     conv = dgn.nn.DGNConv(3, 4, aggregators=["fwd1", "bwd1"])
-    out = conv(got.x, got.edge_index, got.edge_field)
+    out = conv(got.x, got.edge_index, edge_field=got.edge_field)
     reversed_graph = AddDirectedFields()(data((DAG[0].flip(0), 6), x=got.x))
     assert out.shape == (6, 4)
-    assert not torch.allclose(out, conv(got.x, reversed_graph.edge_index, reversed_graph.edge_field))
+    assert not torch.allclose(out, conv(got.x, reversed_graph.edge_index, edge_field=reversed_graph.edge_field))
 
 
 def test_names_are_checked_and_shown():

@@ -11,6 +11,7 @@ from dgn.testing import complete, disjoint_union, edge_cases, grid, path, star
 from dgn.transforms import AddCoordinates, AddDirections
 
 GRAPHS = [grid(2, 3), path(4), path(1), star(3), disjoint_union(path(2), path(3))[:2]]
+CLOSE = {"atol": 1e-7, "rtol": 1e-6}  # the transform always takes the solver of many graphs
 
 
 def data(graph, **attributes):
@@ -42,17 +43,18 @@ class Graphs(InMemoryDataset):
 def test_directions_are_those_of_the_library(graph, normalization):
     got = AddDirections(3, normalization)(data(graph))
     expected = dgn.directions(*graph, k=3, normalization=normalization)
-    assert (got.potential.dtype, got.field.dtype) == (torch.float32, torch.float32)
-    assert torch.equal(got.potential, expected.potential.float())
-    assert torch.equal(got.field, dgn.gradient(expected.potential, graph[0]).float())
+    assert (got.node_potential.dtype, got.edge_field.dtype) == (torch.float32, torch.float32)
+    field = dgn.gradient(expected.potential, graph[0])
+    torch.testing.assert_close(got.node_potential, expected.potential.float(), **CLOSE)
+    torch.testing.assert_close(got.edge_field, field.float(), **CLOSE)
 
 
 def test_weights_enter_the_field_on_request():
     weight = torch.tensor([1.0, 1.0, 5.0, 5.0])
     graph = data(path(3), edge_weight=weight)
     plain, weighted = AddDirections(2)(graph.clone()), AddDirections(2, weighted_field=True)(graph.clone())
-    torch.testing.assert_close(weighted.field, weight[:, None] * plain.field)
-    assert torch.equal(weighted.potential, plain.potential)
+    torch.testing.assert_close(weighted.edge_field, weight[:, None] * plain.edge_field)
+    assert torch.equal(weighted.node_potential, plain.node_potential)
     with pytest.raises(
         ValueError, match=r"data: expected edge_weight for AddDirections\(weighted_field=True\), got none"
     ):
@@ -64,8 +66,8 @@ def test_arcsine_potentials_are_those_of_the_library():
         got = AddDirections(2, normalization, arcsine=True)(data(grid(3, 5)))
         found = dgn.directions(*grid(3, 5), k=2, normalization=normalization)
         expected = dgn.arcsine(found.potential, found.component)
-        assert torch.equal(got.potential, expected.float())
-        assert torch.equal(got.field, dgn.gradient(expected, grid(3, 5)[0]).float())
+        torch.testing.assert_close(got.node_potential, expected.float(), **CLOSE)
+        torch.testing.assert_close(got.edge_field, dgn.gradient(expected, grid(3, 5)[0]).float(), **CLOSE)
 
 
 def test_bases_of_arcsine_potentials_are_not_drawn():
@@ -75,7 +77,7 @@ def test_bases_of_arcsine_potentials_are_not_drawn():
 
 def test_the_field_is_not_a_difference_of_rounded_potentials():
     long = data(path(2000))
-    field = AddDirections(1)(long).field.double()[:, 0]
+    field = AddDirections(1)(long).edge_field.double()[:, 0]
     exact = dgn.gradient(dgn.directions(*path(2000), k=1).potential, path(2000)[0])[:, 0].double()
     assert ((field - exact).abs() <= 2**-23 * exact.abs()).all()
 
@@ -85,21 +87,21 @@ def test_coordinates_are_potentials(dimensions):
     graph = with_positions(grid(2, 3), dimensions)
     got = AddCoordinates()(graph)
     source, target = graph.edge_index
-    assert torch.equal(got.potential, graph.pos)
-    assert torch.equal(got.field, graph.pos[source] - graph.pos[target])
+    assert torch.equal(got.node_potential, graph.pos)
+    assert torch.equal(got.edge_field, graph.pos[source] - graph.pos[target])
 
 
 def test_a_named_attribute_of_one_dimension_is_one_direction():
     got = AddCoordinates("height")(data(path(3), height=torch.tensor([0.0, 2.0, 5.0])))
-    assert got.potential.shape == (3, 1)
-    assert got.field[:, 0].tolist() == [-2.0, -3.0, 2.0, 3.0]
+    assert got.node_potential.shape == (3, 1)
+    assert got.edge_field[:, 0].tolist() == [-2.0, -3.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("transform", [AddDirections(2), AddCoordinates()], ids=repr)
 def test_a_transform_leaves_its_input_alone(transform):
     graph = with_positions(path(4))
     got = transform(graph)
-    assert "field" not in graph
+    assert "edge_field" not in graph
     assert torch.equal(got.edge_index, graph.edge_index)
 
 
@@ -110,24 +112,26 @@ def test_loaders_batch_what_was_added(transform, stage, tmp_path):
     alone = [transform(with_positions(graph)) for graph in GRAPHS]
     first, second = DataLoader(dataset, batch_size=3)
     for batch, members in ((first, alone[:3]), (second, alone[3:])):
-        assert torch.equal(batch.potential, torch.cat([member.potential for member in members]))
-        assert torch.equal(batch.field, torch.cat([member.field for member in members]))
-        assert (batch.field.size(0), batch.potential.size(0)) == (batch.num_edges, batch.num_nodes)
+        assert torch.equal(batch.node_potential, torch.cat([member.node_potential for member in members]))
+        assert torch.equal(batch.edge_field, torch.cat([member.edge_field for member in members]))
+        assert (batch.edge_field.size(0), batch.node_potential.size(0)) == (batch.num_edges, batch.num_nodes)
         for member, graph in zip(batch.to_data_list(), members, strict=True):
-            assert torch.equal(member.field, graph.field)
+            assert torch.equal(member.edge_field, graph.edge_field)
     # The offsets of nodes are right: the gradient of the batched potential is the batched field.
-    torch.testing.assert_close(dgn.gradient(first.potential, first.edge_index), first.field, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        dgn.gradient(first.node_potential, first.edge_index), first.edge_field, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_batch_gets_the_directions_of_its_graphs():
     graphs = [data(graph) for graph in GRAPHS]
     together = AddDirections(2)(Batch.from_data_list(graphs))
-    torch.testing.assert_close(together.field, torch.cat([AddDirections(2)(graph).field for graph in graphs]))
+    torch.testing.assert_close(together.edge_field, torch.cat([AddDirections(2)(graph).edge_field for graph in graphs]))
 
 
 def test_transforms_compose_and_are_shown():
     both = Compose([AddDirections(k=1, normalization="sym")])
-    assert both(data(complete(3))).field.shape == (6, 1)
+    assert both(data(complete(3))).edge_field.shape == (6, 1)
     assert repr(AddDirections(1, "sym")) == "AddDirections(k=1, normalization='sym')"
     assert repr(AddCoordinates("x")) == "AddCoordinates(attribute='x')"
 
@@ -154,4 +158,51 @@ def test_unknown_normalizations_are_refused():
 
 def test_a_graph_without_nodes_has_coordinates():
     empty = Data(edge_index=torch.zeros(2, 0).long(), num_nodes=0, pos=torch.zeros(0, 2))
-    assert AddCoordinates()(empty).field.shape == (0, 2)
+    assert AddCoordinates()(empty).edge_field.shape == (0, 2)
+
+
+def small_graphs():
+    """Graphs with repeated eigenvalues, two components, one node, no node; as many components as the others have."""
+    isolated = torch.zeros(2, 0, dtype=torch.long)
+    return [
+        data(graph)
+        for graph in (grid(3, 5), complete(4), (isolated, 1), (isolated, 0), path(7), (isolated, 3), path(2))
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"normalization": "rw"}, {"arcsine": True}, {"whole_eigenspaces": True}], ids=str
+)
+def test_all_graphs_of_a_dataset_at_once(options):
+    graphs, transform = small_graphs(), AddDirections(3, **options)
+    for got, graph in zip(transform.transform_all(graphs), graphs, strict=True):
+        assert "edge_field" not in graph
+        expected = transform(graph)
+        assert got.keys() == expected.keys()
+        for name in ("node_potential", "edge_field", "gap", "component"):
+            torch.testing.assert_close(got[name], expected[name], atol=0, rtol=0, equal_nan=True)
+            assert got[name].untyped_storage().nbytes() == got[name].nbytes  # does not hold those of all graphs
+
+
+def test_weights_enter_the_directions_of_all_graphs():
+    graphs = [data(path(4)), data(grid(2, 3))]
+    for graph in graphs:
+        graph.edge_weight = torch.rand(graph.num_edges) + 0.5
+    transform = AddDirections(2, weighted_field=True)
+    for got, graph in zip(transform.transform_all(graphs), graphs, strict=True):
+        assert torch.equal(got.edge_field, transform(graph).edge_field)
+    del graphs[0].edge_weight
+    with pytest.raises(ValueError, match="data: expected edge_weight") as error:
+        transform.transform_all(graphs)
+    assert error.value.__notes__ == ["in graph 0"]
+    plain = AddDirections(2)  # some have weights, others not
+    for got, graph in zip(plain.transform_all(graphs), graphs, strict=True):
+        assert torch.equal(got.edge_field, plain(graph).edge_field)
+
+
+def test_the_graph_at_fault_is_named():
+    graphs = [data(path(4)), data(path(3))]
+    graphs[1].edge_index[0, 0] = 3
+    with pytest.raises(ValueError, match="edge_index: expected nodes from 0 to below num_nodes=3") as error:
+        AddDirections(1).transform_all(graphs)
+    assert error.value.__notes__ == ["in graph 1"]

@@ -1,4 +1,4 @@
-"""Aggregation as a custom operator: for torch.compile, torch.export and torch.func, which trace what they run."""
+"""Aggregation as a custom operator: for torch.compile and torch.export, which trace what they run."""
 
 from typing import Any
 

@@ -69,7 +69,7 @@ def run_plan(plan: Plan, messages: Messages, weights: Weights, graph: Graph, bac
     if backend == "reference":
         return aggregate_reference(plan, messages, weights, graph)
     call = _kernel_args(plan, messages, weights, graph, backend)
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if torch.compiler.is_compiling():
         return torch.ops.dgn.aggregate(  # type: ignore[no-any-return]
             *call[:NUM_TENSORS], list(plan.codes), list(plan.columns), *call[14:16], backend
         )[0]
@@ -135,7 +135,7 @@ def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph
     if shapes != ((e, w), (n, w)):
         raise ValueError(
             f"weights: expected shapes {((e, w), (n, w))} for {', '.join(plan.names)}, got {shapes}; compute them with "
-            "plan.compute_weights(field, graph) of this plan and graph"
+            "plan.compute_weights(edge_field, graph) of this plan and graph"
         )
 
 
@@ -146,6 +146,8 @@ def choose(backend: Backend, messages: Messages, graph: Graph) -> Literal["refer
         check_option("backend", backend, BACKENDS)
         _check_available(backend, example)
         return backend
+    if torch._C._are_functorch_transforms_active():  # kernels have no rules for vmap, nor gradients for functorch
+        return "reference"
     if example.is_cuda and INSTALLED["triton"] and example.dtype in GPU_DTYPES:
         return "triton"
     large = graph.num_edges * example.size(1) >= SMALL
@@ -161,6 +163,11 @@ def _check_available(backend: str, example: Tensor) -> None:
     )
     package = {"triton": "triton", "cpu": "numba"}.get(backend, "torch")
     wrong_dtype = backend == "cpu" and example.dtype not in CPU_DTYPES
+    if backend != "reference" and torch._C._are_functorch_transforms_active():
+        raise ValueError(
+            f"backend: expected 'auto' or 'reference' under torch.func, got {backend!r}; kernels have no rules for "
+            "vmap and grad"
+        )
     if wrong_device or wrong_dtype or not INSTALLED.get(package, True):
         raise ValueError(
             f"backend: expected an installed kernel for {example.dtype} on {example.device}, got {backend!r}; 'auto' "

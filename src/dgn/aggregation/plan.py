@@ -16,6 +16,7 @@ from dgn.fields.calculus import power_norm
 from dgn.fields.normalization import unit_rows
 from dgn.fields.shaping import hardened
 from dgn.graph import Graph
+from dgn.graph.checks import check_field
 from dgn.graph.memo import remember
 from dgn.kernels.aggregation import Code
 from dgn.operators.groups import check_group, group_field
@@ -109,42 +110,50 @@ class Plan:
             joined[index] = outputs
         return torch.cat(joined, dim=1)
 
-    def compute_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None = None) -> Weights:
+    def compute_weights(self, edge_field: Tensor | None, graph: Graph, gap: Tensor | None = None) -> Weights:
         """The weights of a field on a graph, shared by all layers.
 
         ``gap`` holds the relative gaps of eigenvalues, for groups of directions: ``gap[component]`` of
         :class:`dgn.Directions`.
 
         Shapes:
-            ``field`` [E, K] with K at least ``num_directions``, in the order of ``edge_index``; ``gap`` [N, K].
+            ``edge_field`` [E, K] with K at least ``num_directions``, in the order of ``edge_index``; ``gap`` [N, K].
         """
+        field = edge_field
         dtype = torch.get_default_dtype() if field is None else field.dtype
         if not self.weights:
             rows = graph.num_edges, graph.num_nodes
             return Weights(*(torch.empty(n, 0, dtype=dtype, device=graph.edge_index.device) for n in rows))
         if field is None or field.dim() != 2 or field.shape[0] != graph.num_edges:
             shape = "None" if field is None else f"shape {list(field.shape)}"
+            remedy = "dgn.transforms.AddDirections adds one to a Data, dgn.gradient(potential, edge_index) makes one"
+            if field is not None and field.shape[0] != graph.num_edges:
+                remedy = "apply transforms that change edges before AddDirections, or make the field of the new edges"
             raise ValueError(
-                f"field: expected shape [{graph.num_edges}, K], one row per edge, for aggregators "
-                f"{', '.join(self.names)}, got {shape}; dgn.transforms.AddDirections adds one to a Data, "
-                "dgn.gradient(potential, edge_index) makes one"
+                f"edge_field: expected shape [{graph.num_edges}, K], one row per edge, for aggregators "
+                f"{', '.join(self.names)}, got {shape}; {remedy}"
             )
         if field.size(1) < self.num_directions:
             raise ValueError(
-                f"field: expected at least {self.num_directions} columns for aggregators {', '.join(self.names)}, "
+                f"edge_field: expected at least {self.num_directions} columns for aggregators {', '.join(self.names)}, "
                 f"got {field.size(1)}; pass k={self.num_directions} to AddDirections or dgn.directions"
             )
         pairs = [_weigh(weight, field, graph, gap) for weight in self.weights]
         edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
         return Weights(edge[graph.by_target.order], node)
 
-    def cached_weights(self, field: Tensor | None, graph: Graph, gap: Tensor | None, dtype: torch.dtype) -> Weights:
+    def cached_weights(
+        self, edge_field: Tensor | None, graph: Graph, gap: Tensor | None, dtype: torch.dtype
+    ) -> Weights:
         """:meth:`compute_weights` of a field in ``dtype``, kept by the graph for layers that are given the same one."""
 
         def compute() -> Weights:
-            return self.compute_weights(None if field is None else field.to(dtype), graph, gap)
+            if edge_field is None or not self.weights:
+                return self.compute_weights(None, graph, gap)
+            check_field(edge_field)
+            return self.compute_weights(edge_field.to(dtype), graph, gap)
 
-        given = tuple(part for part in (field, gap) if part is not None)
+        given = tuple(part for part in (edge_field, gap) if part is not None)
         return remember(graph.parts.derived, (self.weights, dtype), given, compute)
 
 

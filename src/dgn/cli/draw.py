@@ -1,7 +1,7 @@
 """``dgn draw``: a molecule or another graph with its directions, as a picture or a page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
@@ -36,6 +36,9 @@ def command(
         Path | None,
         typer.Option(help="Folder that 'dgn fit' wrote: draw the attribution of its prediction to atoms and bonds."),
     ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="With --model: shares of all atoms and bonds as a table, .csv.")
+    ] = None,
     target: Annotated[
         str | None, typer.Option(help="Target column of --model to explain.", show_default="the first")
     ] = None,
@@ -44,7 +47,7 @@ def command(
 
     With --html, a page on which the field can be rotated, distorted and hardened, and applied to a signal.
 
-    With --model, the picture shows instead which atoms and bonds raised and lowered the prediction.
+    With --model, picture, page and table show instead which atoms and bonds raised and lowered the prediction.
 
     For example: dgn draw "CC(=O)O" --out acid.svg --html acid.html
     """
@@ -52,60 +55,68 @@ def command(
     from dgn.plot.picture import draw_picture
     from dgn.plot.sources import read_scene
 
-    _check(inputs, out, html, model, target)
+    outputs = Outputs(out, html, table)
+    _check(inputs, outputs, model, target)
     laplacian = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
     scenes = [read_scene(source, graph) for source in inputs]
-    if html is not None:
-        check_page(scenes, html)  # before a picture is written
-    if out is not None and model is not None:
-        _explain(scenes[0], model, target, out)
-    elif out is not None:
-        draw_picture(scenes[0], out, k, laplacian)
-    if html is not None:
-        write_page(scenes, html, k, laplacian)
-    paths = " and ".join(str(path) for path in (out, html) if path is not None)
-    echo(make_console(), f"wrote {paths}")
+    if model is not None:
+        _explain(scenes, model, target, outputs)
+    else:
+        if html is not None:
+            check_page(scenes, html)  # before a picture is written
+        if out is not None:
+            draw_picture(scenes[0], out, k, laplacian)
+        if html is not None:
+            write_page(scenes, html, k, laplacian)
+    echo(make_console(), f"wrote {' and '.join(str(path) for path in outputs if path is not None)}")
 
 
-def _check(inputs: list[str], out: Path | None, html: Path | None, model: Path | None, target: str | None) -> None:
+class Outputs(NamedTuple):
+    """The files to write: a picture, a page and a table."""
+
+    out: Path | None
+    html: Path | None
+    table: Path | None
+
+
+def _check(inputs: list[str], outputs: Outputs, model: Path | None, target: str | None) -> None:
     """Refuse options that do not go together."""
     from dgn.data.io.atomic import check_writable
     from dgn.plot.picture import check_picture
 
-    if out is None and html is None:
+    if not any(outputs):
         raise ValueError("out: expected --out picture.svg, --html page.html or both, got neither; name a file")
-    if out is None and model is not None:
-        raise ValueError("model: expected --out picture.svg beside it, got none; name the picture")
-    for path in (out, html):
+    for path, suffix in ((outputs.html, ".html"), (outputs.table, ".csv")):
+        if path is not None and model is not None and path.suffix != suffix:
+            raise ValueError(f"{path}: expected a file called {suffix}, got {path.suffix or 'no suffix'}; rename it")
+    for path in outputs:
         if path is not None:
             check_writable(path)
-    if out is not None:
-        check_picture(out)
+    if outputs.out is not None:
+        check_picture(outputs.out)
         if len(inputs) > 1:
             raise ValueError(f"out: expected one graph for a picture, got {len(inputs)}; draw each, or use --html")
-    if target is not None and model is None:
-        raise ValueError(f"target: expected --model, whose prediction it names, got {target!r} alone; add the model")
+    for name, value in (("target", target), ("table", outputs.table)):
+        if value is not None and model is None:
+            raise ValueError(f"{name}: expected --model, whose prediction it names, got '{value}' alone; add the model")
 
 
-def _explain(scene: "Scene", folder: Path, target: str | None, out: Path) -> None:
-    """Draw the attribution of an ensemble's prediction: regression in units of the target, classes as log-odds."""
-    from dgn.graph.checks import check_option
+def _explain(scenes: "list[Scene]", folder: Path, target: str | None, outputs: Outputs) -> None:
+    """Draw and tabulate the attribution of an ensemble's predictions."""
+    from dgn.data.io.atomic import atomic_file
+    from dgn.molecules.explain import explain, to_page
     from dgn.molecules.model_io import load_model
-    from dgn.plot.attribution import attribute, average
-    from dgn.plot.highlight import draw_attribution
+    from dgn.training.run_folder import to_csv, write_text
 
-    if not scene.atoms:
-        raise ValueError(f"model: expected the SMILES of a molecule beside it, got {scene.name}; write the SMILES")
-    smiles = scene.name
-    loaded = load_model(folder, "cpu")
-    names = tuple(column.name for column in loaded.targets)
-    name = names[0] if target is None else target
-    check_option("target", name, names)
-    column = names.index(name)
-    graphs = loaded.ensemble.prepare(smiles)
-    shares = [attribute(network, graphs[0], column) for network in loaded.ensemble.networks]
-    if loaded.task == "regression":
-        attribution = average(shares, float(loaded.scale[column]), float(loaded.center[column]))
-        draw_attribution(smiles, attribution, out, name)
-    else:
-        draw_attribution(smiles, average(shares), out, f"log-odds of {name}")
+    for scene in scenes:
+        if not scene.atoms:
+            raise ValueError(f"model: expected the SMILES of a molecule beside it, got {scene.name}; write the SMILES")
+    explanations = explain(load_model(folder, "cpu"), [scene.name for scene in scenes], target)
+    if outputs.out is not None:
+        picture = explanations[0].picture(outputs.out.suffix)
+        with atomic_file(outputs.out) as unfinished:
+            unfinished.write_bytes(picture)
+    if outputs.table is not None:
+        write_text(outputs.table, to_csv([row for each in explanations for row in each.rows()]))
+    if outputs.html is not None:
+        write_text(outputs.html, to_page(explanations, f"Why {folder.name} predicts {explanations[0].unit}"))

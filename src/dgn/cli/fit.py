@@ -1,8 +1,8 @@
 """``dgn fit``: fit a model to a table of molecules."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
@@ -11,7 +11,9 @@ from dgn.cli.display import Display, echo, make_console, print_table
 from dgn.cli.run_seeds import stopped
 
 if TYPE_CHECKING:
+    from dgn.molecules.featurize import Valence
     from dgn.molecules.fit import FitOptions, Fitted
+    from dgn.molecules.model_io import Model
     from dgn.molecules.rows import TableData
     from dgn.molecules.split import Split
     from dgn.molecules.table import Table
@@ -37,6 +39,20 @@ def command(
             show_default="a column called split, set, fold or subset, else scaffold",
         ),
     ] = None,
+    valence: Annotated[
+        str, typer.Option(help="Molecules with impossible valences, such as CF(F)F: refuse (leave out) or keep.")
+    ] = "refuse",
+    splits: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Splits of another fit: the splits.csv of its folder, read by molecule."),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(help="Cross-validation: that many fits, each molecule tested once; 0: none.", min=0)
+    ] = 0,
+    replicates: Annotated[int, typer.Option(help="Fits with other seeds of split and networks.", min=1)] = 1,
+    log: Annotated[
+        bool, typer.Option("--log", help="Learn the logarithm of the targets; predictions are in their unit.")
+    ] = False,
     test: Annotated[
         float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
     ] = None,
@@ -69,20 +85,49 @@ def command(
 
     For example: dgn fit molecules.csv --target solubility
     """
+    from dgn.cli.fit_many import fit_many
     from dgn.molecules.fit import FitOptions
-    from dgn.molecules.folder import check_free, write_folder
+    from dgn.molecules.folder import check_free
     from dgn.molecules.table import open_table
 
     console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search, start, freeze)
-    check_settings(task, test, search, device)
+    reading = TableOptions(smiles, tuple(target or ()), task, split, test, valence, log, splits)
+    check_settings(reading, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
+    if folds or replicates > 1:
+        fit_many(console, opened, reading, options, out, folds, replicates)
+        return
     check_free(out)
-    data, splits, column = read_splits(opened, smiles, target or (), task, split, seed, test)
+    fit_one(console, opened, reading, options, out)
+    echo(console, f"to predict: dgn predict {out} TABLE --out FILE")
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read and split; ``fold`` is a number from 0, and how many there are."""
+
+    smiles: str | None
+    targets: tuple[str, ...]
+    task: str | None
+    split: str | None
+    test: float | None
+    valence: str
+    log: bool
+    splits: Path | None
+    fold: tuple[int, int] | None = None
+
+
+def fit_one(console: Console, table: "Table", reading: TableOptions, options: "FitOptions", out: Path) -> "Model":
+    """Read the table, fit, and write the folder, with all that is printed."""
+    from dgn.molecules.folder import write_folder
+
+    data, splits, column = read_splits(table, reading, options.seed)
     echo_data(console, data, splits, column)
     fitted = train(console, data, splits, options, out)
-    write_folder(fitted, out, name, data.problems)
+    write_folder(fitted, out, table.path.name.split(".")[0], data.problems)
     echo_model(console, fitted, out)
+    return fitted.model
 
 
 def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", out: Path) -> "Fitted":
@@ -98,39 +143,50 @@ def train(console: Console, data: "TableData", splits: "Split", options: "FitOpt
         raise stopped(console, out) from None
 
 
-def check_settings(task: str | None, test: float | None, search: int, device: str) -> None:
+def check_settings(reading: TableOptions, search: int, device: str) -> None:
     """Refuse invalid options before the table is read."""
     from dgn.graph.checks import check_option, check_package
     from dgn.molecules.columns import TASKS
+    from dgn.molecules.featurize import VALENCES
     from dgn.molecules.split import check_test_fraction
     from dgn.training.devices import choose_device
 
-    if task is not None:
-        check_option("task", task, TASKS)
-    check_test_fraction(test)
+    if reading.task is not None:
+        check_option("task", reading.task, TASKS)
+    check_option("valence", reading.valence, VALENCES)
+    check_test_fraction(reading.test)
+    if reading.splits is not None and (reading.split is not None or reading.test is not None):
+        raise ValueError("splits: expected no --split and --test beside it, got both; leave one of them out")
     choose_device(device)
     if search:
         check_package("search", "optuna")
 
 
-def read_splits(
-    table: "Table",
-    smiles: str | None,
-    targets: Sequence[str],
-    task: str | None,
-    split: str | None,
-    seed: int,
-    test: float | None,
-) -> "tuple[TableData, Split, str | None]":
+def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[TableData, Split, str | None]":
     """The molecules of a table, their splits, and the split column, if one is used."""
+    from dgn.molecules.logarithm import learn_logarithm, suggest_logarithm
     from dgn.molecules.rows import read_table
-    from dgn.molecules.split import drop_unlearnable, split_molecules
+    from dgn.molecules.split import assign_splits, cross_validation, drop_unlearnable, split_molecules, unequal_targets
+    from dgn.molecules.table import open_table
 
-    column, unused = split_column(table, split, "val" if test == 0 else "test")
-    data = read_table(table, smiles, targets, task, column)
-    splits = split_molecules(data.molecules, data.task, None if column else split, seed, test)
-    data, splits = drop_unlearnable(data, splits._replace(notes=(*unused, *splits.notes)))
-    return data, splits, column
+    column: str | None = None
+    unused: tuple[str, ...] = ()
+    if reading.splits is None and reading.fold is None:
+        column, unused = split_column(table, reading.split, "val" if reading.test == 0 else "test")
+    valence = cast("Valence", reading.valence)
+    data = read_table(table, reading.smiles, reading.targets, reading.task, column, valence)
+    data = learn_logarithm(data) if reading.log else suggest_logarithm(data)
+    if reading.splits is not None:
+        data = replace(data, molecules=assign_splits(data.molecules, open_table(reading.splits)))
+    if reading.fold is not None:
+        index, folds = reading.fold
+        splits = cross_validation(data.molecules, data.task, folds, reading.split, seed)[index]
+    else:
+        splits = split_molecules(data.molecules, data.task, None if column else reading.split, seed, reading.test)
+    data, splits = drop_unlearnable(data, splits)
+    unequal = unequal_targets(data.molecules.values, splits.assignment, data.targets)
+    splits = splits._replace(notes=(*unused, *splits.notes, *unequal))
+    return data, splits, column or (str(reading.splits) if reading.splits else None)
 
 
 def split_column(table: "Table", split: str | None, needed: str) -> tuple[str | None, tuple[str, ...]]:
@@ -161,7 +217,11 @@ def echo_data(console: Console, data: "TableData", splits: "Split", column: str 
     """Print what was read and detected, and every remark on rows."""
     names = ", ".join(target.name for target in data.targets[:12]) + (", ..." if len(data.targets) > 12 else "")
     counts = [int((splits.assignment == split).sum()) for split in range(3)]
-    method = f"by column {column}" if column else {"random": "at random"}.get(splits.method, f"by {splits.method}")
+    method = (
+        f"by {'column ' * (splits.method == 'column' and not Path(column).is_file())}{column}"
+        if column
+        else {"random": "at random"}.get(splits.method, f"by {splits.method}")
+    )
     lines = [
         f"SMILES: column {data.smiles}",
         f"{data.task}: {names}",
@@ -197,5 +257,5 @@ def echo_model(console: Console, fitted: "Fitted", out: Path) -> None:
         interval_text(model),
         f"in {out}: README.md (the model card), {', '.join(others)}",
     ]
-    for line in (*filter(None, lines), f"to predict: dgn predict {out} TABLE --out FILE"):
+    for line in filter(None, lines):
         echo(console, line)

@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from dgn.cli.display import echo, make_console
 
 if TYPE_CHECKING:
+    from dgn.molecules.featurize import Valence
     from dgn.molecules.model_io import Model
     from dgn.molecules.predict import PredictOptions
     from dgn.training.model import TrainedModel
@@ -35,6 +36,10 @@ def command(
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="that of the model")
     ] = None,
     interval: Annotated[float, typer.Option(help="Coverage of the conformal intervals, between 0 and 1.")] = 0.9,
+    valence: Annotated[
+        str,
+        typer.Option(help="Molecules with impossible valences: refuse, or keep (predict, with the problem beside)."),
+    ] = "refuse",
     embedding: Annotated[
         bool, typer.Option("--embedding", help="Write what the head of the network reads, not its predictions.")
     ] = False,
@@ -58,7 +63,7 @@ def command(
     from dgn.training.devices import choose_device
     from dgn.training.model import TrainedModel
 
-    options = PredictOptions(smiles, interval, workers or 0, embedding)
+    options = PredictOptions(smiles, interval, workers or 0, embedding, cast("Valence", valence))
     choose_device(device)
     if holds_graphs(file):
         loaded = load_by_name(model, device)

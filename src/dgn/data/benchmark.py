@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from dgn.data.datasets.coordinates import add_coordinates
 from dgn.data.datasets.moleculenet import NOTE as MOLECULENET
@@ -11,6 +12,8 @@ from dgn.data.datasets.moleculenet import load_moleculenet
 from dgn.data.datasets.molpcba import LABELS, SMILES, load_molpcba
 from dgn.data.datasets.molpcba import NOTE as MOLPCBA
 from dgn.data.datasets.paths import cache_root, cached_graphs, describe_files, find_source
+from dgn.data.datasets.peptides import TABLE as PEPTIDES
+from dgn.data.datasets.peptides import load_peptides
 from dgn.data.datasets.smiles import OGB
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
@@ -26,7 +29,8 @@ class Benchmark:
     """Graphs with targets and a split, and the shapes of a network's inputs and outputs.
 
     ``graphs`` hold ``nodes["x"]``, optionally ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
-    node-level tasks) and ``graphs["split"]`` (0 training, 1 validation, 2 test). ``node_categories`` and
+    node-level tasks) and ``graphs["split"]`` (0 training, 1 validation, 2 test); ``nodes["split"]`` instead where the
+    nodes of a graph are of several splits, with 3 for nodes of none. ``node_categories`` and
     ``edge_categories`` are the numbers of categories per column, or None for continuous or absent features. With
     ``coordinates`` the graphs come with their field, from coordinates or otherwise, and no eigenvectors are computed.
     ``note`` describes the source of data that are not official. ``fraction`` is the fraction of the training graphs
@@ -82,6 +86,15 @@ TASKS = {
         False,
         ("molpcba.safetensors", "molpcba.npz", SMILES, "ogbg_molpcba", "pcba"),
     ),
+    "peptides-func": Task(
+        "multi-label",
+        "average-precision",
+        10,
+        ATOMS,
+        BONDS,
+        False,
+        ("peptides-func.safetensors", "peptides-func.npz", PEPTIDES),
+    ),
     "muv": Task("multi-label", "average-precision", 17, ATOMS, BONDS, False, _tables("muv")),
     "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
     "digits": Task("classification", "accuracy", 10, None, None, True, ()),
@@ -105,16 +118,15 @@ def load_benchmark(
     progress: bool = False,
     device: torch.device | str | None = None,
 ) -> Benchmark:
-    """A benchmark by name: "zinc", "pattern", "cifar10", "molhiv", "molpcba", "muv", "tox21", "digits", "transport" or
-    "own".
+    """A benchmark by name: one of :data:`TASKS`, or "own".
 
     ``path`` is a file of packed graphs, the folder that holds it, or a folder with one subfolder per benchmark.
     Without it, the converted file in ``root`` (``$DGN_CACHE`` or ``~/.cache/dgn``) is read if there is one. Otherwise
     "pattern" and "transport" are generated, "digits" come with scikit-learn, "zinc" and "cifar10" are downloaded by
-    PyG, "molhiv" and "molpcba" are read from OGB's raw files in ``root``, "muv" and "tox21" from MoleculeNet's tables
-    there. "own" needs a ``path`` (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's SMILES are parsed once, by several
-    processes: call this under ``if __name__ == "__main__":``. Edges of superpixels are computed on ``device``, by
-    default a GPU if there is one; all tensors are returned on the CPU.
+    PyG, "molhiv" and "molpcba" are read from OGB's raw files in ``root``, "peptides-func" from LRGB's, "muv" and
+    "tox21" from MoleculeNet's tables. "own" needs a ``path`` (:func:`dgn.data.benchmark_from_graphs`). MolPCBA's
+    SMILES are parsed once, by several processes: call this under ``if __name__ == "__main__":``. Edges of superpixels
+    are computed on ``device``, by default a GPU if there is one; all tensors are returned on the CPU.
 
     >>> digits = load_benchmark("digits")
     >>> digits.objective, digits.num_targets, digits.graphs.nodes["x"].shape
@@ -130,7 +142,7 @@ def load_benchmark(
     if path is not None and source is None and name not in WITHOUT_FILE:
         raise FileNotFoundError(f"{name}: expected one of {', '.join(task.files)} in {path} or in a folder there")
     graphs = _load(name, source, root, device or ("cuda" if torch.cuda.is_available() else "cpu"), progress)
-    if task.coordinates and "field" not in graphs.edges and "x" in graphs.nodes:
+    if task.coordinates and "edge_field" not in graphs.edges and "x" in graphs.nodes:
         graphs = add_coordinates(graphs, graphs.nodes["x"][:, 3:])
     note = graphs.info.get("note") or (NOTES.get(source.name, "") if source is not None else "")
     benchmark = Benchmark(
@@ -181,6 +193,11 @@ def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
     """
     if fraction == benchmark.fraction:
         return benchmark
+    if "split" in benchmark.graphs.nodes:
+        raise ValueError(
+            f"data.train_fraction: expected 1 where nodes have a split of their own, got {fraction:g}; leave nodes out "
+            "of train_mask instead"
+        )
     if not 0 < fraction < benchmark.fraction:
         raise ValueError(
             f"fraction: expected more than 0 and less than the {benchmark.fraction:g} of the training graphs that is "
@@ -193,6 +210,19 @@ def with_fraction(benchmark: Benchmark, fraction: float) -> Benchmark:
     return replace(benchmark, graphs=benchmark.graphs.select(mask.nonzero()[:, 0]), fraction=fraction)
 
 
+def graphs_in_split(graphs: PackedGraphs, split: int) -> Tensor:
+    """Indices of the graphs of a split: 0 training, 1 validation, 2 test; or of those with a node in it.
+
+    >>> digits = load_benchmark("digits").graphs
+    >>> [len(graphs_in_split(digits, split)) for split in range(3)]
+    [1257, 180, 360]
+    """
+    if "split" not in graphs.nodes:
+        return (graphs.graphs["split"] == split).nonzero()[:, 0]
+    graph = torch.arange(len(graphs)).repeat_interleave(graphs.node_pointer.diff())
+    return torch.bincount(graph[graphs.nodes["split"] == split], minlength=len(graphs)).nonzero()[:, 0]
+
+
 def _load(name: str, source: Path | None, root: Path, device: torch.device | str, progress: bool) -> PackedGraphs:
     cache = root / f"{name}.safetensors"
     if name == "cifar10" and source is not None and source.suffix == ".npz":
@@ -201,6 +231,8 @@ def _load(name: str, source: Path | None, root: Path, device: torch.device | str
         return load_moleculenet(name, source, root, progress)
     if source is not None and source.name in (SMILES, LABELS):
         return load_molpcba(source, root, progress)
+    if name == "peptides-func" and (source is None or source.name == PEPTIDES):
+        return load_peptides(source, root, progress)
     if source is not None and source.is_file():
         return PackedGraphs.load(source)
     if name == "digits":

@@ -10,14 +10,29 @@ from dgn.data.datasets.smiles import parse_smiles
 SHARES = (0.8, 0.1, 0.1)
 
 
-def scaffold_split(scaffolds: Sequence[str], shares: Sequence[float] = SHARES) -> Tensor:
+def scaffold_split(scaffolds: Sequence[str], shares: Sequence[float] = SHARES, seed: int | None = None) -> Tensor:
     """A scaffold split, [R] of 0 (training), 1 (validation) and 2 (test), largest scaffold groups first.
+
+    Groups of equal size are in random order, by ``seed``; with None in the order of first rows, as in MoleculeNet.
+
+    Law: with a seed, the split of a scaffold does not depend on the order of the rows.
 
     >>> scaffold_split(["a"] * 8 + ["b", "c"]).tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
     """
-    groups = sorted(group(scaffolds).values(), key=lambda rows: (-len(rows), rows[0]))
-    return assign_groups(groups, len(scaffolds), shares)
+    groups = list(group(scaffolds).values()) if seed is None else shuffled_groups(scaffolds, seed)
+    return assign_groups(sorted(groups, key=lambda rows: -len(rows)), len(scaffolds), shares)
+
+
+def shuffled_groups(keys: Sequence[str], seed: int) -> list[list[int]]:
+    """The rows of each key; the order of the keys is random and does not depend on that of the rows.
+
+    >>> [[keys[row] for row, *_ in shuffled_groups(keys, 1)] for keys in ("abc", "cab", "aab")]
+    [['b', 'c', 'a'], ['b', 'c', 'a'], ['b', 'a']]
+    """
+    groups = sorted(group(keys).items())
+    order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed)).tolist()
+    return [groups[index][1] for index in order]
 
 
 def scaffold(smiles: str) -> str:

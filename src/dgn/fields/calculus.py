@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgn.graph import as_graph, graph_of_nodes
+from dgn.graph import Graph, as_graph, graph_of_nodes
 from dgn.graph.checks import check_columns, check_numbers, check_result, check_rows, check_weight
 
 
@@ -56,11 +56,16 @@ def gradient(potential: Tensor, edge_index: Any, edge_weight: Tensor | None = No
         raise TypeError("potential: expected a tensor [N, K] or [N], one row per node; convert it with torch.as_tensor")
     graph = graph_of_nodes(edge_index, potential)
     check_rows("potential", potential, graph.num_nodes, "node")
-    difference = potential[graph.source] - potential[graph.target]
+    difference = differences(potential, graph)
     if edge_weight is not None:
         check_weight(edge_weight, graph.num_edges)
         difference = scale_rows(difference, edge_weight.to(difference.dtype))
     return check_result("gradient", difference)
+
+
+def differences(potential: Tensor, graph: Graph) -> Tensor:
+    """The difference of potentials, source minus target, along each edge: [N, K] to [E, K]; nothing is checked."""
+    return potential.index_select(0, graph.source) - potential.index_select(0, graph.target)
 
 
 def divergence(field: Tensor, edge_index: Any, num_nodes: int | None = None) -> Tensor:

@@ -157,6 +157,57 @@ def check_numbers(name: str, values: Tensor) -> None:
     check_finite(name, values)
 
 
+def check_field(field: Tensor) -> None:
+    """Require a field of finite real numbers; a GPU checks that they are finite without making the host wait."""
+    if not isinstance(field, Tensor) or not field.is_floating_point():
+        came = field.dtype if isinstance(field, Tensor) else type(field).__name__
+        raise TypeError(
+            f"edge_field: expected floating-point numbers [E, K], got {came}; convert it with .float(), or give edge "
+            "features as edge_attr="
+        )
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return  # values are not available
+    if field.is_cuda:
+        message = "edge_field: expected finite numbers; look at them with edge_field.isfinite().all()"
+        torch._assert_async(torch.isfinite(field).all(), message)
+    else:
+        check_finite("edge_field", field)
+
+
+FLAT = 1e-3  # of the largest slope: below, a slope may have either sign
+
+
+def check_directions(field: Tensor, potential: Tensor, edge_index: Tensor) -> None:
+    """Refuse a field that does not rise where its potential does: its edges were changed, reordered or merged.
+
+    A field may be the slope times a positive weight, and 0 on edges that were added. Where the potential has other
+    columns, it is not that of the field. On a GPU the host does not wait for the answer.
+    """
+    if torch.compiler.is_compiling() or field.shape[1:] != potential.shape[1:] or edge_index.layout != torch.strided:
+        return
+    remedy = (
+        "apply transforms that change edges before AddDirections, or AddCoordinates('node_potential') after them; "
+        "delete node_potential if the field is your own"
+    )
+    if len(field) != edge_index.size(1):
+        raise ValueError(f"edge_field: expected {edge_index.size(1)} rows, one per edge, got {len(field)}; {remedy}")
+    if not field.numel():
+        return
+    slope = potential[edge_index[0]] - potential[edge_index[1]]
+    steep = slope.abs() > FLAT * slope.abs().amax(dim=0)
+    against, vanished = (field * slope < 0) & steep, ~field.any() & steep.any()
+    expected = "edge_field: expected the slope of node_potential along each edge"
+    if field.is_cuda:
+        torch._assert_async(~(against.any() | vanished), f"{expected}; {remedy}")
+    elif vanished:
+        raise ValueError(f"{expected}, got 0 on every edge; {remedy}")
+    elif against.any():
+        bad = int(against.any(dim=1).nonzero()[0])
+        raise ValueError(
+            f"{expected}, got {field[bad].tolist()} on edge {bad} of slope {slope[bad].tolist()}; {remedy}"
+        )
+
+
 def check_rows(name: str, values: Tensor, rows: int, meaning: str) -> None:
     """Require a finite floating-point tensor with one row per node, edge or graph."""
     if isinstance(values, Tensor) and (values.dim() == 0 or values.size(0) != rows):

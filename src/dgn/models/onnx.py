@@ -27,11 +27,8 @@ class Predictor(nn.Module):
 
     def __init__(self, model: TrainedModel) -> None:
         super().__init__()
-        self.networks = nn.ModuleList(deepcopy(list(model.networks))).cpu().eval()
+        self.networks = nn.ModuleList(deepcopy(list(model.networks)))
         self.as_prediction = model.as_prediction
-        for module in self.networks.modules():
-            if isinstance(module, DGNConv):
-                module.backend = "reference"  # without kernels, which ONNX does not have
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, graph: Tensor, more: dict[str, Tensor]) -> Tensor:
         outputs = [network(x, edge_index, batch=batch, num_graphs=graph.size(0), **more) for network in self.networks]
@@ -70,16 +67,16 @@ def onnx_inputs(model: TrainedModel, graphs: Any) -> dict[str, Tensor]:
     """The inputs of an exported model by name, for graphs as ``model.predict`` takes them.
 
     ``x`` and ``edge_attr`` as in training, or edge types; ``edge_index`` of all graphs as one; ``batch`` [N], the graph
-    of each node; ``graph`` [G], the numbers 0, 1, ... of the graphs; ``field``, ``potential``, ``gap`` and
+    of each node; ``graph`` [G], the numbers 0, 1, ... of the graphs; ``edge_field``, ``node_potential``, ``gap`` and
     ``structure`` where the network reads them.
     """
     prepared = model.prepare(graphs)
     joined, network = prepared.graph, model.experiment.network
     assert joined.batch is not None
     reads = {
-        "field": (prepared.edges, network.plan.num_directions > 0),
+        "edge_field": (prepared.edges, network.plan.num_directions > 0),
         "edge_attr": (prepared.edges, network.edge_dim is not None),
-        "potential": (prepared.nodes, network.reads_potential),
+        "node_potential": (prepared.nodes, network.reads_potential),
         "gap": (prepared.nodes, network.plan.needs_gap),
         "structure": (prepared.nodes, model.signature.structure is not None),
     }
@@ -116,8 +113,8 @@ def random_graphs(model: TrainedModel, count: int) -> PackedGraphs:
     edges = {} if columns is None else {"edge_attr": features(columns, packed.num_edges)}
     if signature.has_field:
         k = max(signature.num_directions, 1)
-        nodes["potential"] = torch.randn(packed.num_nodes, k, generator=draw)
-        edges["field"] = torch.randn(packed.num_edges, k, generator=draw)
+        nodes["node_potential"] = torch.randn(packed.num_nodes, k, generator=draw)
+        edges["edge_field"] = torch.randn(packed.num_edges, k, generator=draw)
     return packed.with_values(nodes=nodes, edges=edges)
 
 
@@ -127,14 +124,35 @@ def _convert(model: TrainedModel, graphs: PackedGraphs) -> Any:
     fixed = ("x", "edge_index", "batch", "graph")
     more = {name: value for name, value in inputs.items() if name not in fixed}
     nodes, edges = torch.export.Dim("nodes", min=2), torch.export.Dim("edges", min=2)
-    rows = {"field": edges, "edge_attr": edges, "potential": nodes, "gap": nodes, "structure": nodes}
+    rows = {"edge_field": edges, "edge_attr": edges, "node_potential": nodes, "gap": nodes, "structure": nodes}
     shapes = ({0: nodes}, {1: edges}, {0: nodes}, {0: torch.export.Dim("graphs")}, {n: {0: rows[n]} for n in more})
     arguments = (*(inputs[name] for name in fixed), more)
-    program = torch.export.export(Predictor(model), arguments, dynamic_shapes=shapes)
+    return to_onnx(Predictor(model), arguments, shapes, [*fixed, *more], ["prediction"])
+
+
+def to_onnx(
+    module: nn.Module,
+    arguments: tuple[Any, ...],
+    dynamic_shapes: Any,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> Any:
+    """The ``onnx.ModelProto`` of any module with convolutions, in evaluation mode, by PyTorch's dynamo exporter.
+
+    ``arguments`` are example inputs and ``dynamic_shapes`` those of :func:`torch.export.export`: nodes and edges of at
+    least 2. Convolutions run without kernels, which ONNX does not have; the module is not changed.
+    """
+    for package in ("onnx", "onnxscript"):
+        check_package("onnx", package)
+    plain = deepcopy(module).cpu().eval()
+    for part in plain.modules():
+        if isinstance(part, DGNConv):
+            part.backend = "reference"
+    program = torch.export.export(plain, arguments, dynamic_shapes=dynamic_shapes)
     converted = torch.onnx.export(
         program,
-        input_names=[*fixed, *more],
-        output_names=["prediction"],
+        input_names=list(input_names),
+        output_names=list(output_names),
         opset_version=OPSET,
         custom_translation_table=_translations(),
         verbose=False,

@@ -10,7 +10,7 @@ SMILES = "smiles"  # the column, unless the table has another
 
 
 def as_table_model(model: TrainedModel) -> Model:
-    """The model with names of targets, and without a calibration: its intervals are infinite, its spread is 0.
+    """The model with names of targets, and without a calibration: its intervals are infinite.
 
     A single target has the name of the dataset, others are numbered.
     """

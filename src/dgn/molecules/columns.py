@@ -22,10 +22,14 @@ STRAY = 0.1  # maximum ratio of values of neither class to values of the rarer c
 
 @dataclass(frozen=True)
 class Target:
-    """A column to predict; ``classes`` are the negative and the positive value, None for regression."""
+    """A column to predict; ``classes`` are the negative and the positive value, None for regression.
+
+    With ``log``, the networks learn the decadic logarithm; predictions are in the unit of the column.
+    """
 
     name: str
     classes: tuple[str, str] | None = None
+    log: bool = False
 
 
 def is_missing(text: str) -> bool:

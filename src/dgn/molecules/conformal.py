@@ -1,4 +1,4 @@
-"""Split-conformal prediction intervals, calibrated on the validation split."""
+"""Normalized conformal prediction intervals, calibrated on the validation split."""
 
 import math
 
@@ -6,28 +6,40 @@ import torch
 from torch import Tensor
 
 
-def conformal_scores(truth: Tensor, prediction: Tensor, spread: Tensor, floor: Tensor) -> Tensor:
-    """Errors in units of the uncertainty, sorted: |y - p| / (s + f).
+def difficulty(spread: Tensor, floor: Tensor, novelty: Tensor) -> Tensor:
+    """The scale of the expected error, (s + f) (1 + v): what intervals are proportional to.
 
-    ``spread`` s is the standard deviation over the ensemble, ``floor`` f keeps it from vanishing. A missing truth gives
-    NaN, sorted to the end.
+    ``spread`` s is the standard deviation over the ensemble (NaN for a single member: 0), ``floor`` f keeps it from
+    vanishing, ``novelty`` v is the distance from the training molecules (:class:`dgn.molecules.domain.Comparison`).
 
     Shapes:
-        ``truth``, ``prediction``, ``spread`` [V, T], ``floor`` [T]; returns [V, T].
+        ``spread`` [G, T], ``floor`` [T], ``novelty`` [G]; returns [G, T].
 
-    >>> conformal_scores(torch.tensor([[1.0], [5.0]]), torch.zeros(2, 1), torch.ones(2, 1), torch.ones(1)).tolist()
+    >>> difficulty(torch.tensor([[1.0], [torch.nan]]), torch.tensor([0.5]), torch.tensor([0.0, 1.0])).tolist()
+    [[1.5], [1.0]]
+    """
+    return (spread.nan_to_num() + floor) * (1 + novelty[:, None])
+
+
+def conformal_scores(truth: Tensor, prediction: Tensor, difficulty: Tensor) -> Tensor:
+    """Errors in units of the difficulty d, sorted: |y - p| / d. A missing truth gives NaN, sorted to the end.
+
+    Shapes:
+        all [V, T].
+
+    >>> conformal_scores(torch.tensor([[1.0], [5.0]]), torch.zeros(2, 1), torch.full((2, 1), 2.0)).tolist()
     [[0.5], [2.5]]
     """
-    return ((truth - prediction).abs() / (spread + floor)).sort(dim=0).values
+    return ((truth - prediction).abs() / difficulty).sort(dim=0).values
 
 
-def half_width(scores: Tensor, level: float, spread: Tensor, floor: Tensor) -> Tensor:
-    r"""Half-widths of the intervals: q (s + f), with q the score of rank $\lceil (n + 1) \ell \rceil$ of n.
+def half_width(scores: Tensor, level: float, difficulty: Tensor) -> Tensor:
+    r"""Half-widths of the intervals: q d, with q the score of rank $\lceil (n + 1) \ell \rceil$ of n.
 
     For molecules exchangeable with the scored ones, prediction ± half_width contains the truth with probability of at
     least ``level`` $\ell$. If n is too small for that rank, the interval is infinite.
 
-    >>> half_width(torch.arange(1.0, 10)[:, None], 0.9, torch.ones(1, 1), torch.zeros(1)).tolist()
+    >>> half_width(torch.arange(1.0, 10)[:, None], 0.9, torch.ones(1, 1)).tolist()
     [[9.0]]
     """
     check_level(level)
@@ -37,7 +49,7 @@ def half_width(scores: Tensor, level: float, spread: Tensor, floor: Tensor) -> T
         float(scores[rank - 1, column]) if rank <= count else math.inf
         for column, (rank, count) in enumerate(zip(ranks, counts, strict=True))
     ]
-    return (spread + floor) * torch.tensor(quantiles, dtype=spread.dtype)
+    return difficulty * torch.tensor(quantiles, dtype=difficulty.dtype)
 
 
 def too_few(scores: Tensor, level: float) -> str | None:

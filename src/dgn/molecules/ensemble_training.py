@@ -1,6 +1,6 @@
 """Training of the members of an ensemble. Apart from prediction, which does not load Lightning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +15,16 @@ from dgn.training.experiment import Experiment
 from dgn.training.model import TrainedModel, join, load_trained
 from dgn.training.run import EpochReport, RunResult
 from dgn.training.trainer import train
+from dgn.tuning.space import Value
 
 
 class TrainedEnsemble(NamedTuple):
-    """The members as one model, and the results of their training."""
+    """The members as one model, the results of their training, its seconds, and the trials of a search."""
 
     model: TrainedModel
     results: list[RunResult]
+    seconds: float
+    trials: Sequence[dict[str, Value]] = ()
 
 
 def train_ensemble(
@@ -35,7 +38,8 @@ def train_ensemble(
     """Train one member per seed of the experiment; those that are finished in the folder are read."""
     seeds = experiment.training.seeds
     results = train(experiment, benchmark, seeds, folder, device, on_epoch, on_resume=on_resume)
-    return TrainedEnsemble(join([load_trained(folder / f"seed-{seed}", device) for seed in seeds]), results)
+    model = join([load_trained(folder / f"seed-{seed}", device) for seed in seeds])
+    return TrainedEnsemble(model, results, max(result.seconds for result in results))
 
 
 def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task) -> Benchmark:

@@ -163,14 +163,13 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
 
     def predict_interval(self, X: Sequence[str], level: float = 0.9) -> tuple[Array, Array]:  # noqa: N803
         """Lower and upper bounds of conformal intervals; infinite with too few validation molecules for the level."""
-        mean, spread = self._predict(X)
-        half = self.model_.half_width(spread, level)
+        lower, upper = self.model_.interval(self._predict(X), level)
         if (message := too_few(self.model_.scores, level)) is not None:
             warnings.warn(message, stacklevel=2)
-        return self._shape(mean - half), self._shape(mean + half)
+        return self._shape(lower), self._shape(upper)
 
     def predict_spread(self, X: Sequence[str]) -> Array:  # noqa: N803
-        """The standard deviation over the ensemble."""
+        """The standard deviation over the ensemble; NaN for a single member."""
         return self._shape(self._predict(X).spread)
 
     def _shape(self, values: torch.Tensor) -> Array:

@@ -2,37 +2,51 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 
-from dgn.data.datasets.smiles import CENTRES, pack_parsed, parse_smiles
+from dgn.data.datasets.smiles import CENTRES, IMPOSSIBLE, OGB, pack_parsed, parse_smiles, standardize
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 
 CHUNK = 2048  # molecules per unit of work
+Valence = Literal["refuse", "keep"]
+VALENCES: tuple[Valence, ...] = get_args(Valence)  # what happens to molecules with impossible valences
 
 
 class Featurized(NamedTuple):
-    """Graphs of the readable molecules, and the problem of every SMILES ("" if there is none)."""
+    """Graphs of the usable molecules, the problem of each SMILES without one, and remarks on the others ("": none)."""
 
     graphs: PackedGraphs
     problems: list[str]
+    remarks: list[str]
 
 
-def featurize(smiles: Sequence[str], featurization: str = CENTRES) -> Featurized:
+def featurize(smiles: Sequence[str], featurization: str = CENTRES, valence: Valence = "refuse") -> Featurized:
     """Graphs with OGB's features, but stereo centres as R and S (:func:`dgn.data.datasets.smiles.pack_parsed`).
 
-    Law: all SMILES of a molecule give the same atom and bond features, up to their order.
+    An impossible ``valence`` is a problem, or a remark on a molecule that is kept.
 
-    >>> featurized = featurize(["CO", "C(", ""])
+    Law: all SMILES of a molecule give the same graph.
+
+    >>> featurized = featurize(["CO", "C(", "", "CF(F)F"])
     >>> len(featurized.graphs), featurized.problems
-    (1, ['', 'RDKit cannot read it', 'no SMILES'])
+    (1, ['', 'RDKit cannot read it', 'no SMILES', 'impossible valence of fluorine (atom 2 has 3 bonds)'])
     """
     parsed = [parse(text) for text in smiles]
+    reasons = [
+        "" if isinstance(each, str) or not each.HasProp(IMPOSSIBLE) else each.GetProp(IMPOSSIBLE) for each in parsed
+    ]
+    if valence == "refuse":
+        parsed = [reason or each for each, reason in zip(parsed, reasons, strict=True)]
     molecules = [molecule for molecule in parsed if not isinstance(molecule, str)]
-    graphs = pack_parsed(molecules, featurization)
-    return Featurized(graphs, [problem if isinstance(problem, str) else "" for problem in parsed])
+    graphs = pack_parsed(molecules if featurization == OGB else map(standardize, molecules), featurization)
+    problems = [problem if isinstance(problem, str) else "" for problem in parsed]
+    return Featurized(
+        graphs, problems, ["" if problem else reason for problem, reason in zip(problems, reasons, strict=True)]
+    )
 
 
 def parse(smiles: str) -> Any:
@@ -47,16 +61,16 @@ def parse(smiles: str) -> Any:
 
 
 def featurize_chunks(
-    chunks: Iterable[Sequence[str]], workers: int = 0, featurization: str = CENTRES
+    chunks: Iterable[Sequence[str]], workers: int = 0, featurization: str = CENTRES, valence: Valence = "refuse"
 ) -> Iterator[Featurized]:
     """Featurized chunks, in order; with ``workers``, computed in that many processes a few chunks ahead."""
     if workers < 1:
-        return (featurize(chunk, featurization) for chunk in chunks)
-    return map(_from_arrays, prefetch(partial(_to_arrays, featurization), chunks, workers))
+        return (featurize(chunk, featurization, valence) for chunk in chunks)
+    return map(_from_arrays, prefetch(partial(_to_arrays, featurization, valence), chunks, workers))
 
 
-def _to_arrays(featurization: str, smiles: list[str]) -> dict[str, Any]:
-    graphs, problems = featurize(smiles, featurization)
+def _to_arrays(featurization: str, valence: Valence, smiles: list[str]) -> dict[str, Any]:
+    graphs, problems, remarks = featurize(smiles, featurization, valence)
     arrays = {
         "node_pointer": graphs.node_pointer,
         "edge_pointer": graphs.edge_pointer,
@@ -64,11 +78,11 @@ def _to_arrays(featurization: str, smiles: list[str]) -> dict[str, Any]:
         "x": graphs.nodes["x"],
         "edge_attr": graphs.edges["edge_attr"],
     }
-    return {"problems": problems, **{name: tensor.numpy() for name, tensor in arrays.items()}}
+    return {"problems": problems, "remarks": remarks, **{name: tensor.numpy() for name, tensor in arrays.items()}}
 
 
 def _from_arrays(payload: dict[str, Any]) -> Featurized:
-    arrays = {name: torch.from_numpy(array) for name, array in payload.items() if name != "problems"}
+    arrays = {name: torch.from_numpy(array) for name, array in payload.items() if isinstance(array, np.ndarray)}
     graphs = PackedGraphs(
         arrays["node_pointer"],
         arrays["edge_pointer"],
@@ -76,4 +90,4 @@ def _from_arrays(payload: dict[str, Any]) -> Featurized:
         nodes={"x": arrays["x"]},
         edges={"edge_attr": arrays["edge_attr"]},
     )
-    return Featurized(graphs, payload["problems"])
+    return Featurized(graphs, payload["problems"], payload["remarks"])

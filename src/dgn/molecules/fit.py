@@ -1,6 +1,6 @@
 """Fitting a model to molecules: standardization, training, calibration, scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -14,10 +14,13 @@ from dgn.data.benchmark import Benchmark
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
 from dgn.data.precompute.local import torch_threads
+from dgn.molecules.calibration import Fold, cross_mean, make_folds
 from dgn.molecules.columns import Target, Task
-from dgn.molecules.conformal import conformal_scores
+from dgn.molecules.conformal import conformal_scores, half_width
 from dgn.molecules.defaults import default_experiment, is_rare
+from dgn.molecules.domain import Domain
 from dgn.molecules.ensemble_training import TrainedEnsemble, make_benchmark, train_ensemble
+from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import Molecules, TableData, take
 from dgn.molecules.scores import mean_scores, score_classification, score_regression
@@ -25,7 +28,9 @@ from dgn.molecules.split import SPLITS, Split, check_learnable
 from dgn.molecules.tune import choose_settings
 from dgn.training.config import DataSettings
 from dgn.training.devices import choose_device
+from dgn.training.experiment import Experiment
 from dgn.training.finetune import encode_as, start_from
+from dgn.training.model import join
 from dgn.training.model_io import StoredModel, find_model, read_model
 from dgn.training.pretrained import find_network
 from dgn.training.run import EpochReport
@@ -63,11 +68,16 @@ class FitOptions:
 
 
 class Fitted(NamedTuple):
-    """A model, the molecules of the test split and their predictions (``None`` if the split is empty)."""
+    """A model, the molecules of the test split and their predictions (``None`` if the split is empty).
+
+    ``molecules`` are all of them, ``split`` [R] their split.
+    """
 
     model: Model
     held_out: Molecules | None
     prediction: Prediction | None
+    molecules: Molecules
+    split: Tensor
 
 
 def fit_table(
@@ -116,10 +126,11 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on split 0, stop early and calibrate on split 1, score on split 2 (which may be empty)."""
-    train_values = molecules.values[split == 0]
+    learned = to_log(targets, molecules.values)
+    train_values = learned[split == 0]
     check_learnable(train_values, task, targets)
     center, scale = _center_and_scale(train_values, task)
-    standardized = (molecules.values - center) / scale
+    standardized = (learned - center) / scale
     # The dataset is named by its checksum: a checkpoint of other molecules is not resumed.
     checksum = molecules.graphs.with_values(graphs={"y": standardized, "split": split}).checksum()[:16]
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
@@ -131,17 +142,14 @@ def fit_molecules(
     data = experiment.data
     graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
     molecules = replace(molecules, graphs=graphs)
-    benchmark = make_benchmark(molecules.graphs, standardized, split, task)
-    benchmark = _encode(benchmark, data, initial)
-    device, search = choose_device(options.device), None
-    # Batches of molecules are too small for several threads.
-    with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):
-        if options.search:
-            search = choose_settings(
-                experiment, benchmark, options.search, folder / "search", options.device, on_epoch, on_resume
-            )
-            experiment, folder = search.experiment, search.folder
-        trained = train_ensemble(experiment, benchmark, folder, options.device, on_epoch, on_resume)
+    folds = [Fold(seeds, split == 1)]
+    if task == "regression":  # probabilities are not calibrated: all molecules choose
+        folds = make_folds(molecules.keys, split, seeds, bool(options.search))
+    benchmarks = [
+        _encode(make_benchmark(graphs, standardized, fold.assign(split), task), data, initial) for fold in folds
+    ]
+    trained = _train(experiment, benchmarks, folds, options, folder, on_epoch, on_resume)
+    train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
     model = Model(
         task=task,
         targets=targets,
@@ -151,17 +159,54 @@ def fit_molecules(
         scale=scale,
         scores=torch.zeros(0, len(targets), dtype=torch.float64),
         floor=torch.zeros_like(center),
+        domain=Domain.of(train.graphs, train.keys, options.seed),
     )
-    train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
-    predictions = [model.predict(subset.graphs) for subset in (train, val, test)]
     if task == "regression":
-        floor = predictions[0].spread.median(dim=0).values.clamp(min=1e-6 * scale)
-        scores = conformal_scores(val.values, predictions[1].mean, predictions[1].spread, floor)
-        model = replace(model, scores=scores, floor=floor)
+        chose = torch.stack([fold.chooses[split == 1] for fold in folds for _ in fold.seeds])
+        model = _calibrate(model, train, val, chose)
+    predictions = [model.predict(subset.graphs) for subset in (val, test)]
     facts = {**(about or {}), **_facts(model, [train, val, test], predictions, trained)}
-    facts |= {"search": search.trials} if search else {}
-    held_out = (test, predictions[2]) if len(test.smiles) else (None, None)
-    return Fitted(replace(model, facts=facts), *held_out)
+    has_test = len(test.smiles) > 0
+    held_out, prediction = (test, predictions[1]) if has_test else (None, None)
+    return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
+
+
+def _train(
+    experiment: Experiment,
+    benchmarks: Sequence[Benchmark],
+    folds: Sequence[Fold],
+    options: FitOptions,
+    folder: Path,
+    on_epoch: Callable[[EpochReport], None] | None,
+    on_resume: Callable[[str], None] | None,
+) -> TrainedEnsemble:
+    """The members of all folds; a search uses the validation molecules of the first."""
+    device, trials = choose_device(options.device), []
+    # Batches of molecules are too small for several threads.
+    with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):
+        if options.search:
+            search = choose_settings(
+                experiment, benchmarks[0], options.search, folder / "search", options.device, on_epoch, on_resume
+            )
+            experiment, folder, trials = search.experiment, search.folder, search.trials
+        trained = []
+        for fold, benchmark in zip(folds, benchmarks, strict=True):
+            settings = replace(experiment, training=replace(experiment.training, seeds=fold.seeds))
+            trained.append(train_ensemble(settings, benchmark, folder, options.device, on_epoch, on_resume))
+    results = [result for ensemble in trained for result in ensemble.results]
+    seconds = sum(ensemble.seconds for ensemble in trained)
+    return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials)
+
+
+def _calibrate(model: Model, train: Molecules, val: Molecules, chose: Tensor) -> Model:
+    """The model with conformal scores: errors of the members that a molecule of ``val`` did not choose, [M, V]."""
+    spread = model.learned(model.ensemble.outputs(train.graphs)).std(dim=0) if len(chose) > 1 else model.scale[None]
+    model = replace(model, floor=spread.median(dim=0).values.clamp(min=1e-6 * model.scale))
+    truth, mean = (
+        to_log(model.targets, val.values),
+        cross_mean(model.learned(model.ensemble.outputs(val.graphs)), chose),
+    )
+    return replace(model, scores=conformal_scores(truth, mean, model.predict(val.graphs).difficulty))
 
 
 def _encode(benchmark: Benchmark, data: DataSettings, initial: StoredModel | None) -> Benchmark:
@@ -184,14 +229,15 @@ def _facts(
     model: Model, splits: list[Molecules], predictions: list[Prediction], trained: TrainedEnsemble
 ) -> dict[str, Any]:
     metrics = {}
-    for name, molecules, prediction in zip(SPLITS[1:], splits[1:], predictions[1:], strict=True):
-        truth = molecules.values
+    for name, molecules, prediction in zip(SPLITS[1:], splits[1:], predictions, strict=True):
+        truth = to_log(model.targets, molecules.values)
         if not len(truth):
             continue
         if model.task == "regression":
-            half = model.half_width(prediction.spread, LEVEL)
-            median = splits[0].values.nanmedian(dim=0).values
-            scores = score_regression(model.targets, truth, prediction.mean, half, median)
+            mean = to_log(model.targets, prediction.mean)
+            half = half_width(model.scores, LEVEL, prediction.difficulty)
+            median = to_log(model.targets, splits[0].values).nanmedian(dim=0).values
+            scores = score_regression(model.targets, truth, mean, half, median)
         else:
             scores = score_classification(model.targets, truth, prediction.mean)
         metrics[name] = {"targets": scores, "mean": mean_scores(scores)}
@@ -204,7 +250,8 @@ def _facts(
             {"seed": result.seed, "epochs": result.epochs, "stopped": result.stopped, "device": result.device}
             for result in trained.results
         ],
-        "seconds": max(result.seconds for result in trained.results),
+        **({"search": trained.trials} if trained.trials else {}),
+        "seconds": trained.seconds,
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {**collect_versions(), "rdkit": version("rdkit")},
     }

@@ -7,12 +7,14 @@ from dgn.data.io.atomic import SCRATCH
 from dgn.molecules.fit import LEVEL, Fitted
 from dgn.molecules.model_card import write_card
 from dgn.molecules.plots import draw_parity, draw_roc
+from dgn.molecules.predict import format_prediction, prediction_columns
 from dgn.molecules.rows import Problem
+from dgn.molecules.split import SPLITS
 from dgn.training.model_io import CARD, WEIGHTS
 from dgn.training.pretrained import CONFIGURATION
 from dgn.training.run_folder import to_csv, write_text
 
-ROWS, SEARCH, TRAINING = "rows.csv", "search.csv", "training"
+ROWS, SEARCH, SPLITS_FILE, TRAINING = "rows.csv", "search.csv", "splits.csv", "training"
 PARITY, ROC = "parity.png", "roc.png"
 
 
@@ -24,17 +26,34 @@ def check_free(out: Path) -> None:
     # training may belong to someone else.
     begun = next(out.glob(f"{TRAINING}/**/*.safetensors"), None) is not None
     empty = not any(path.is_file() for path in out.glob(f"{TRAINING}/**/*"))
-    ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, PARITY, ROC, WEIGHTS] * begun
+    ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, SPLITS_FILE, PARITY, ROC, WEIGHTS] * begun
     names = [path.name for path in out.iterdir()] if out.is_dir() else []
     others = [name for name in names if name not in ours and not name.startswith(SCRATCH)]
     if others:
         raise ValueError(f"out: expected a new folder, got {out} with {others[0]} in it; choose another")
 
 
+def split_rows(fitted: Fitted) -> list[dict[str, str]]:
+    """Line, SMILES, split and measured values of every molecule, and the predictions of those in the test split."""
+    model, molecules = fitted.model, fitted.molecules
+    names = prediction_columns(model)
+    cells = iter([] if fitted.prediction is None else format_prediction(model, fitted.prediction, LEVEL))
+    rows = []
+    for row, split in enumerate(fitted.split.tolist()):
+        measured = [f"{value:.10g}" if value == value else "" for value in molecules.values[row].tolist()]
+        predicted = next(cells) if SPLITS[split] == "test" else [""] * len(names)
+        rows.append(
+            {"line": str(molecules.lines[row]), "smiles": molecules.smiles[row], "split": SPLITS[split]}
+            | dict(zip([target.name for target in model.targets], measured, strict=True))
+            | dict(zip(names, predicted, strict=True))
+        )
+    return rows
+
+
 def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, ...]) -> None:
     """Write all files, the configuration last, as it marks a complete model; then remove the checkpoints."""
-    model, held_out, prediction = fitted
-    for old in (ROWS, SEARCH, PARITY, ROC):  # of an interrupted write
+    model, held_out, prediction = fitted[:3]
+    for old in (ROWS, SEARCH, SPLITS_FILE, PARITY, ROC):  # of an interrupted write
         (out / old).unlink(missing_ok=True)
     picture = None
     if held_out is not None and prediction is not None:
@@ -48,6 +67,7 @@ def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, 
         write_text(out / ROWS, to_csv(sorted(rows, key=lambda row: int(str(row["line"])))))
     if "search" in model.facts:
         write_text(out / SEARCH, to_csv(model.facts["search"]))
+    write_text(out / SPLITS_FILE, to_csv(split_rows(fitted)))
     model.save(out, write_card(model, name, picture))
     if (out / TRAINING).is_dir():
         shutil.rmtree(out / TRAINING)

@@ -1,6 +1,8 @@
 """The model card: targets, training data, scores and limitations of a model."""
 
+import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Any
 
 from dgn.molecules.columns import Target
@@ -41,8 +43,11 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
 
 
 LIMITS = (
-    "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree.",
-    "Intervals are calibrated on the validation split: their coverage holds for molecules of the same distribution.",
+    "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree: see the "
+    "columns `similarity` and `outside_training` of `dgn predict`.",
+    "Intervals are calibrated on the validation split, by members that a molecule did not choose: their coverage holds "
+    "for molecules of the same distribution.",
+    "The folder holds the SMILES of training molecules.",
     "Salts and mixtures are one graph with several components.",
 )
 
@@ -97,7 +102,26 @@ def interval_text(model: Model) -> str:
     if few:
         of_targets = "" if len(few) == len(counts) else f" of {', '.join(few)}"
         text += f" Intervals{of_targets} are infinite: {min(counts)} validation molecules are too few."
-    return text
+    return " ".join([text, *coverage_notes(model)])
+
+
+def coverage_notes(model: Model) -> list[str]:
+    """A sentence for each target whose intervals cover far more or less of the test split than promised.
+
+    Far is more than 5 points off, and not chance (binomial test, p < 0.01).
+    """
+    from scipy.stats import binomtest
+
+    level, notes = model.facts["interval"], []
+    for name, scores in model.facts["metrics"].get("test", {}).get("targets", {}).items():
+        coverage, count = scores["coverage"], int(scores["molecules"])
+        if abs(coverage - level) > 0.05 and binomtest(round(coverage * count), count, level).pvalue < 0.01:
+            notes.append(
+                f"The {100 * level:g} % intervals of {name} cover {100 * coverage:.0f} % of the test split: its "
+                "molecules are not distributed like those of the validation split, so do not rely on them for such "
+                "molecules."
+            )
+    return notes
 
 
 def data_text(facts: Mapping[str, Any]) -> list[str]:
@@ -126,10 +150,38 @@ def score_table(model: Model) -> Table:
     """
     names = SCORES["regression" if model.task == "regression" else "classification"]
     metrics = model.facts["metrics"].get("test") or model.facts["metrics"]["val"]
-    rows = [(target.name, *_format(names, metrics["targets"].get(target.name, {}))) for target in model.targets]
+    rows = [(label(target), *_format(names, metrics["targets"].get(target.name, {}))) for target in model.targets]
     if len(rows) > 1:
         rows.append(("mean", *_format(names, metrics["mean"])))
     return Table("", ("target", *names), tuple(rows))
+
+
+def label(target: Target) -> str:
+    """The name of what is scored: a target, or its logarithm."""
+    return f"log10 {target.name}" if target.log else target.name
+
+
+def mean_table(models: Sequence[Model]) -> Table:
+    """Mean and standard deviation of the test scores of several fits, for each target."""
+    names = SCORES["regression" if models[0].task == "regression" else "classification"]
+    targets = {target.name: target for model in models for target in model.targets}
+    rows = []
+    for name, target in targets.items():
+        scores = [model.facts["metrics"]["test"]["targets"].get(name, {}) for model in models]
+        rows.append((label(target), *(_mean([score.get(each) for score in scores]) for each in names)))
+    return Table("", ("target", *names), tuple(rows))
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    """Mean and standard deviation of the finite values, as text.
+
+    >>> _mean([1.0, 2.0, 3.0, None]), _mean([math.inf])
+    ('2 ± 1', '-')
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if not finite:
+        return "-"
+    return f"{fmean(finite):.4g}" + (f" ± {stdev(finite):.2g}" if len(finite) > 1 else "")
 
 
 def _format(names: Sequence[str], scores: Mapping[str, float | None]) -> list[str]:

@@ -1,7 +1,7 @@
 """A fitted model: ensemble, standardization and calibration, and its folder. Loading executes no code."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -10,7 +10,9 @@ from torch import Tensor
 
 from dgn.graph.checks import check_option
 from dgn.molecules.columns import TASKS, Target, Task
-from dgn.molecules.conformal import half_width
+from dgn.molecules.conformal import difficulty, half_width
+from dgn.molecules.domain import Comparison, Domain
+from dgn.molecules.logarithm import from_log, to_log
 from dgn.nn import DGN, Ensemble
 from dgn.training.experiment import Experiment
 from dgn.training.model import TrainedModel
@@ -21,18 +23,27 @@ CALIBRATION = ("center", "scale", "scores", "floor")  # tensors beside those of 
 
 
 class Prediction(NamedTuple):
-    """Predicted values or probabilities, and their standard deviation over the members: [G, T] each."""
+    """Predicted values or probabilities, and their standard deviation over the members (NaN for a single one).
+
+    ``difficulty`` is the scale of the expected error, of the logarithm where that is learned
+    (:func:`dgn.molecules.conformal.difficulty`).
+
+    Shapes:
+        [G, T] each.
+    """
 
     mean: Tensor
     spread: Tensor
+    difficulty: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """A model as written by ``dgn fit``.
 
-    Regression predicts ``center + scale * output``, classification ``sigmoid(output)``. ``scores`` and ``floor`` are
-    those of :mod:`dgn.molecules.conformal`. ``facts`` are metadata: data, scores, versions.
+    Regression predicts ``center + scale * output``, or 10 to that power where a logarithm is learned, classification
+    ``sigmoid(output)``. ``scores`` and ``floor`` are those of :mod:`dgn.molecules.conformal`. ``facts`` are metadata:
+    data, scores, versions.
 
     Shapes:
         ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
@@ -47,6 +58,7 @@ class Model:
     scores: Tensor
     floor: Tensor
     facts: Mapping[str, Any] = field(default_factory=dict)
+    domain: Domain | None = None
 
     @classmethod
     def of(cls, stored: StoredModel, device: str = "auto") -> "Model":
@@ -56,6 +68,7 @@ class Model:
             targets = tuple(_read_target(target) for target in stored.table["targets"])
             column = str(stored.table["smiles"])
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
+            domain = Domain.read(stored.tensors)
         except PROBLEMS as problem:
             raise ValueError(
                 f"{CONFIGURATION}: expected a model of a table of molecules, got {problem!r}; 'dgn fit' writes one"
@@ -67,7 +80,7 @@ class Model:
                 f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
             )
         task, ensemble = cast("Task", stored.table["task"]), TrainedModel.of(stored, device)
-        return cls(task=task, targets=targets, smiles=column, ensemble=ensemble, facts=stored.facts, **calibration)
+        return cls(task, targets, column, ensemble, facts=stored.facts, domain=domain, **calibration)
 
     @property
     def experiment(self) -> Experiment:
@@ -81,31 +94,46 @@ class Model:
 
     def predict(self, graphs: Any) -> Prediction:
         """Predictions for molecules, SMILES or their graphs: [G, T]."""
-        return self.combine(self.ensemble.outputs(graphs))
+        packed = self.ensemble.pack(graphs)
+        return self.combine(self.ensemble.outputs(packed), None if self.domain is None else self.domain.compare(packed))
 
-    def combine(self, outputs: Tensor) -> Prediction:
-        """The ensemble prediction from the outputs of its members, [M, G, T]."""
+    def learned(self, outputs: Tensor) -> Tensor:
+        """The outputs of networks in units of what they learn: numbers, their logarithms, or probabilities."""
         outputs = outputs.double()
-        values = outputs * self.scale + self.center if self.task == "regression" else outputs.sigmoid()
-        spread = values.std(dim=0) if len(values) > 1 and values.size(1) else torch.zeros_like(values[0])
-        return Prediction(values.mean(dim=0), spread)
+        return outputs * self.scale + self.center if self.task == "regression" else outputs.sigmoid()
 
-    def half_width(self, spread: Tensor, level: float) -> Tensor:
-        """Half-widths of the conformal intervals; infinite with too few validation molecules."""
-        return half_width(self.scores, level, spread, self.floor)
+    def combine(self, outputs: Tensor, comparison: Comparison | None = None) -> Prediction:
+        """The ensemble prediction from the outputs of its members, [M, G, T], and their relation to training."""
+        learned = self.learned(outputs)
+        novelty = learned.new_zeros(learned.size(1)) if comparison is None else comparison.novelty
+        mean, spread = from_log(self.targets, learned.mean(dim=0)), _spread(from_log(self.targets, learned))
+        return Prediction(mean, spread, difficulty(_spread(learned), self.floor, novelty))
+
+    def interval(self, prediction: Prediction, level: float) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds of the conformal intervals, [G, T]; infinite with too few validation molecules."""
+        center, half = to_log(self.targets, prediction.mean), half_width(self.scores, level, prediction.difficulty)
+        return from_log(self.targets, center - half), from_log(self.targets, center + half)
 
     def save(self, folder: Path, card: str | None = None) -> None:
         """Write card, weights and configuration."""
-        targets = [{"name": target.name, "classes": target.classes} for target in self.targets]
+        targets = [asdict(target) for target in self.targets]
         stored = StoredModel(
             self.experiment,
             self.ensemble.signature,
             [network.state_dict() for network in self.ensemble.networks],
             self.facts,
             {"task": self.task, "smiles": self.smiles, "targets": targets},
-            {name: getattr(self, name) for name in CALIBRATION},
+            {
+                **{name: getattr(self, name) for name in CALIBRATION},
+                **({} if self.domain is None else self.domain.tensors()),
+            },
         )
         write_model(folder, stored, card)
+
+
+def _spread(values: Tensor) -> Tensor:
+    """The standard deviation over the members, [M, G, T] to [G, T]; NaN for a single one."""
+    return values.std(dim=0) if len(values) > 1 and values.size(1) else torch.full_like(values[0], torch.nan)
 
 
 def load_model(folder: str | Path, device: str = "auto") -> Model:
@@ -116,6 +144,6 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
 def _read_target(config: Mapping[str, Any]) -> Target:
     classes = config["classes"]
     if classes is None:
-        return Target(str(config["name"]))
+        return Target(str(config["name"]), log=bool(config["log"]))
     low, high = classes
     return Target(str(config["name"]), (str(low), str(high)))

@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from dgn.molecules.conformal import half_width
+from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction
 from dgn.plot.curves import literal, new_figure, save_png
 
@@ -18,14 +20,16 @@ def draw_parity(model: Model, truth: Tensor, prediction: Prediction, level: floa
     rows = -(-shown // columns)
     figure = new_figure((4.2 * columns, 4.2 * rows))
     panels = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
-    half = model.half_width(prediction.spread, level).nan_to_num(posinf=0.0)
+    half = half_width(model.scores, level, prediction.difficulty).nan_to_num(posinf=0.0)
+    truth, means = to_log(model.targets, truth), to_log(model.targets, prediction.mean)
     for target, axes in enumerate(panels):
         if target >= shown:
             axes.set_visible(False)
             continue
         mask = ~truth[:, target].isnan()
-        measured, mean, width = (values[mask, target].numpy() for values in (truth, prediction.mean, half))
-        _parity(axes, measured, mean, width, model.targets[target].name, level)
+        measured, mean, width = (values[mask, target].numpy() for values in (truth, means, half))
+        name = f"log10 {model.targets[target].name}" if model.targets[target].log else model.targets[target].name
+        _parity(axes, measured, mean, width, name, level)
     save_png(figure, path)
 
 

@@ -12,14 +12,16 @@ from torch import Tensor
 
 from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
+from dgn.graph.checks import check_option
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
 from dgn.molecules.ensemble import ChunkOutput, predict_chunks
-from dgn.molecules.featurize import CHUNK
+from dgn.molecules.featurize import CHUNK, VALENCES, Valence
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import SAMPLE
 from dgn.molecules.table import Row, Table, write_rows
 
+DOMAIN = ("similarity", "nearest_training_molecule", "outside_training")
 PROBLEM = "problem"
 
 
@@ -28,16 +30,19 @@ class PredictOptions:
     """``smiles`` is the column (None: that of the model, or detected), ``interval`` the level of the intervals.
 
     ``workers`` is the number of worker processes that predict (with a GPU: only featurize); 0: none. ``embedding``:
-    what the heads of the networks read is written in the place of predictions.
+    what the heads of the networks read is written in the place of predictions. Molecules with an impossible ``valence``
+    are refused, or kept: predicted with the problem beside.
     """
 
     smiles: str | None = None
     interval: float = 0.9
     workers: int = 0
     embedding: bool = False
+    valence: Valence = "refuse"
 
     def __post_init__(self) -> None:
         check_level(self.interval)
+        check_option("valence", self.valence, VALENCES)
 
 
 class PredictSummary(NamedTuple):
@@ -51,12 +56,11 @@ class PredictSummary(NamedTuple):
 
 def predict_smiles(model: Model, smiles: Sequence[str]) -> tuple[Prediction, list[str]]:
     """Predictions for SMILES in memory, [R, T], NaN for unreadable ones, and the problem of each."""
-    chunks = [_align(model, chunk) for chunk in predict_chunks(model.ensemble, _chunks(smiles))]
-    problems = [problem for _, chunk_problems in chunks for problem in chunk_problems]
+    chunks = list(predict_chunks(model.ensemble, _chunks(smiles), domain=model.domain))
     empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
-    mean = torch.cat([empty, *(prediction.mean for prediction, _ in chunks)])
-    spread = torch.cat([empty, *(prediction.spread for prediction, _ in chunks)])
-    return Prediction(mean, spread), problems
+    predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
+    problems = [problem for chunk in chunks for problem in chunk.problems]
+    return Prediction(*(torch.cat(parts) for parts in zip(*predictions, strict=True))), problems
 
 
 def predict_table(
@@ -69,7 +73,8 @@ def predict_table(
     """Write the table with its predictions in new columns, chunk by chunk.
 
     Regression adds ``_prediction``, ``_spread`` (standard deviation over the ensemble), ``_lower`` and ``_upper``;
-    classification ``_probability`` and ``_spread``. The column ``problem`` explains a missing prediction.
+    classification ``_probability`` and ``_spread``. The spread of a single member is empty. ``DOMAIN`` columns relate a
+    molecule to those of training. The column ``problem`` explains a missing prediction.
     """
     options = options or PredictOptions()
     check_output(out, table.path)
@@ -85,9 +90,11 @@ def predict_table(
     lines: list[int] = []
     with atomic_file(out) as unfinished, open_output(unfinished, out.name) as file:
         write_rows(file, [[*table.columns, *added]])
-        for rows, (cells, smiles_problems) in _stream(model, table, position, options):
-            problems = [row.problem or problem for row, problem in zip(rows, smiles_problems, strict=True)]
-            write_rows(file, [[*r.values, *c, p] for r, c, p in zip(rows, cells, problems, strict=True)])
+        for rows, chunk in _stream(model, table, position, options):
+            problems = [row.problem or problem for row, problem in zip(rows, chunk.problems, strict=True)]
+            texts = [problem or remark for problem, remark in zip(problems, chunk.remarks, strict=True)]
+            cells = _cells(model, chunk, options)
+            write_rows(file, [[*r.values, *c, text] for r, c, text in zip(rows, cells, texts, strict=True)])
             bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
             total, unreadable = total + len(rows), unreadable + len(bad)
             lines += bad[: max(0, 8 - len(lines))]
@@ -99,8 +106,13 @@ def new_columns(model: Model, embedding: bool = False) -> list[str]:
     """The columns that predictions add, or embeddings."""
     if embedding:
         return [*(f"embedding_{index}" for index in range(model.ensemble.embed([]).size(1))), PROBLEM]
+    return [*prediction_columns(model), *(() if model.domain is None else DOMAIN), PROBLEM]
+
+
+def prediction_columns(model: Model) -> list[str]:
+    """The columns of :func:`format_prediction`."""
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
-    return [*(f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes), PROBLEM]
+    return [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
 
 
 def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
@@ -117,12 +129,15 @@ def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
 def format_prediction(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
     """Predictions as text, one list per row, to the digits that their scale needs; empty for NaN and infinity."""
     if model.task == "regression":
-        half = model.half_width(prediction.spread, level)
-        columns = [prediction.mean, prediction.spread, prediction.mean - half, prediction.mean + half]
+        columns = [prediction.mean, prediction.spread, *model.interval(prediction, level)]
     else:
-        columns = [*prediction]
+        columns = [prediction.mean, prediction.spread]
     values = torch.stack(columns, dim=2).flatten(1)
-    scales = model.scale.repeat_interleave(len(columns)).tolist()
+    # Digits of a logarithm are those of the value itself.
+    scales = [
+        math.inf if target.log else scale for target, scale in zip(model.targets, model.scale.tolist(), strict=True)
+    ]
+    scales = [scale for scale in scales for _ in columns]
     return [[_digits(*pair) for pair in zip(row, scales, strict=True)] for row in values.tolist()]
 
 
@@ -157,8 +172,8 @@ def open_output(path: Path, name: str) -> IO[str]:
 
 def _stream(
     model: Model, table: Table, position: int, options: PredictOptions
-) -> Iterator[tuple[list[Row], tuple[list[list[str]], list[str]]]]:
-    """Chunks of rows with the text of their predictions, and problems; rows are queued while workers predict them."""
+) -> Iterator[tuple[list[Row], ChunkOutput]]:
+    """Chunks of rows with the outputs for them; rows are queued while workers predict them."""
     queue: list[list[Row]] = []
 
     def chunks() -> Iterator[list[str]]:
@@ -169,14 +184,18 @@ def _stream(
             yield ["" if row.problem else row.values[position] for row in rows]
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
-        for chunk in predict_chunks(model.ensemble, chunks(), options.workers, options.embedding):
-            yield queue.pop(0), (_cells(model, chunk, options), chunk.problems)
+        domain = None if options.embedding else model.domain
+        for chunk in predict_chunks(
+            model.ensemble, chunks(), options.workers, options.embedding, domain, options.valence
+        ):
+            yield queue.pop(0), chunk
 
 
 def _cells(model: Model, chunk: ChunkOutput, options: PredictOptions) -> list[list[str]]:
     """The text of predictions or embeddings for all rows of a chunk; empty for unreadable ones."""
     if not options.embedding:
-        return format_prediction(model, _align(model, chunk)[0], options.interval)
+        cells = format_prediction(model, _align(model, chunk), options.interval)
+        return [[*row, *more] for row, more in zip(cells, _domain_cells(chunk), strict=True)]
     values = _scatter(chunk.outputs[0], _readable(chunk))
     return [[f"{value:.8g}" if math.isfinite(value) else "" for value in row] for row in values.tolist()]
 
@@ -185,9 +204,20 @@ def _readable(chunk: ChunkOutput) -> Tensor:
     return torch.tensor([not problem for problem in chunk.problems], dtype=torch.bool)
 
 
-def _align(model: Model, chunk: ChunkOutput) -> tuple[Prediction, list[str]]:
-    """Predictions for all rows of a chunk, NaN for unreadable ones, and their problems."""
-    return Prediction(*(_scatter(values, _readable(chunk)) for values in model.combine(chunk.outputs))), chunk.problems
+def _domain_cells(chunk: ChunkOutput) -> list[list[str]]:
+    """The relation to the training molecules as text, for all rows of a chunk; empty for unreadable ones."""
+    comparison = chunk.comparison
+    if comparison is None:
+        return [[] for _ in chunk.problems]
+    similarity = (f"{value:.3f}" for value in comparison.similarity.tolist())
+    cells = zip(similarity, comparison.nearest, comparison.outside, strict=True)
+    return [[""] * len(DOMAIN) if problem else list(next(cells)) for problem in chunk.problems]
+
+
+def _align(model: Model, chunk: ChunkOutput) -> Prediction:
+    """Predictions for all rows of a chunk, NaN for unreadable ones."""
+    prediction = model.combine(chunk.outputs, chunk.comparison)
+    return Prediction(*(_scatter(values, _readable(chunk)) for values in prediction))
 
 
 def _scatter(values: Tensor, mask: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from dgn.data.datasets.smiles import standard_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import group
 from dgn.molecules.columns import (
@@ -21,7 +22,7 @@ from dgn.molecules.columns import (
     read_targets,
     read_value,
 )
-from dgn.molecules.featurize import featurize, parse
+from dgn.molecules.featurize import Valence, featurize, parse
 from dgn.molecules.table import Row, Table, check_text
 
 SAMPLE = 200  # values of each column used to detect SMILES and targets
@@ -83,8 +84,11 @@ def read_table(
     targets: Sequence[str] = (),
     task: str | None = None,
     split: str | None = None,
+    valence: Valence = "refuse",
 ) -> TableData:
     """The molecules and targets of a table; ``split`` names a column that is read along.
+
+    Molecules with an impossible ``valence`` are left out, or kept.
 
     Columns that are not given are detected, the task is inferred. No row is fatal; every row left out is reported.
     """
@@ -114,7 +118,7 @@ def read_table(
     values, invalid = _values(valid, positions, columns_read)
     molecules, problems = read_molecules(
         [row.values[0] for row in valid], values, [row.line for row in valid],
-        [row.values[-1] for row in valid] if split else None,
+        [row.values[-1] for row in valid] if split else None, valence,
     )  # fmt: skip
     problems = [problem for problem in (ragged, invalid, *problems) if problem.lines]
     unused = [] if targets else [name for name in candidates(table.columns, smiles) if name not in used]
@@ -123,14 +127,18 @@ def read_table(
 
 
 def read_molecules(
-    smiles: Sequence[str], values: Tensor, lines: Sequence[int], split: Sequence[str] | None = None
+    smiles: Sequence[str],
+    values: Tensor,
+    lines: Sequence[int],
+    split: Sequence[str] | None = None,
+    valence: Valence = "refuse",
 ) -> tuple[Molecules, list[Problem]]:
     """The usable molecules, and remarks on the rows.
 
     A row without a readable SMILES or any target is left out. Duplicates, salts (several components) and single atoms
     are kept.
     """
-    graphs, problems = featurize(smiles)
+    graphs, problems, impossible = featurize(smiles, valence=valence)
     readable = [row for row, problem in enumerate(problems) if not problem]
     labelled = ~values[torch.tensor(readable, dtype=torch.long)].isnan().all(dim=1)
     used = [row for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if is_labelled]
@@ -147,27 +155,32 @@ def read_molecules(
         graphs.select(labelled.nonzero()[:, 0]),
         None if split is None else tuple(split[row] for row in used),
     )
-    unreadable = [lines[row] for row, problem in enumerate(problems) if problem]
     unlabelled = [lines[row] for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if not is_labelled]
     left_out = [
-        Problem("RDKit cannot read the SMILES", "left out", tuple(unreadable)),
+        *_by_reason(problems, lines, "left out"),
         Problem("no target value", "left out", tuple(unlabelled)),
+        *_by_reason(impossible, lines, "kept"),
     ]
     return molecules, [*(problem for problem in left_out if problem.lines), *remarks(molecules)]
 
 
+def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
+    """A remark for the impossible valences of each element, and one for all other SMILES that cannot be used."""
+    reasons: dict[str, list[int]] = {}
+    for text, line in zip(texts, lines, strict=True):
+        if text:
+            element = text.partition(" (")[0] if text.startswith("impossible") else "RDKit cannot read the SMILES"
+            reasons.setdefault(element, []).append(line)
+    return [Problem(reason, action, tuple(of_reason)) for reason, of_reason in sorted(reasons.items())]
+
+
 def canonical(smiles: str) -> str:
-    """The canonical SMILES of a molecule, without atom map numbers.
+    """The canonical SMILES of a molecule, without isotopes and atom map numbers.
 
     >>> canonical("OC"), canonical("CO"), canonical("[CH3:1][OH:2]")
     ('CO', 'CO', 'CO')
     """
-    from rdkit import Chem
-
-    molecule = parse(smiles)
-    for atom in molecule.GetAtoms():
-        atom.SetAtomMapNum(0)
-    return str(Chem.MolToSmiles(molecule))
+    return standard_smiles(parse(smiles))
 
 
 def take(molecules: Molecules, index: Tensor) -> Molecules:

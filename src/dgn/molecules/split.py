@@ -7,12 +7,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split
+from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
-from dgn.molecules.rows import Molecules, Problem, TableData, remarks, take
+from dgn.molecules.featurize import parse
+from dgn.molecules.rows import Molecules, Problem, TableData, canonical, remarks, take
+from dgn.molecules.table import Table
 
 SPLITS = ("train", "val", "test")
 MOST = 0.8  # largest fraction in the test split
+FAR = 0.3  # Kolmogorov-Smirnov statistic above which splits differ much in a target
 SPLIT_ALIASES = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2, "holdout": 2,
 }  # fmt: skip
@@ -35,6 +38,8 @@ def split_molecules(
     Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
     Duplicates of a molecule share a split. ``test`` is the fraction of the test split, by default 0.1; with 0 there is
     none.
+
+    Law: the split of a molecule depends on ``seed``, but not on the order of the rows.
     """
     check_test_fraction(test)
     if molecules.split is not None:
@@ -42,7 +47,7 @@ def split_molecules(
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
     names = SPLITS if shares[2] else SPLITS[:2]
     if method in (None, "scaffold"):
-        assignment = scaffold_split([scaffold(key) for key in molecules.keys], shares)
+        assignment = scaffold_split([scaffold(key) for key in molecules.keys], shares, seed)
         missing = missing_classes(assignment, molecules.values, task, names)
         if not missing:
             return Split(assignment, "scaffold")
@@ -58,6 +63,60 @@ def split_molecules(
     return Split(assignment, "random", (note,) if note else ())
 
 
+def assign_splits(molecules: Molecules, table: Table) -> Molecules:
+    """The molecules with the splits of a table that ``dgn fit`` wrote, ``splits.csv``, found by molecule.
+
+    The table has columns smiles and split. A molecule that it does not have, or has in several splits, is refused.
+    """
+    smiles, split = table.position("smiles"), table.position("split")
+    known: dict[str, set[str]] = {}
+    for row in table.rows():
+        if not isinstance(parse(row.values[smiles]), str):
+            known.setdefault(canonical(row.values[smiles]), set()).add(row.values[split].strip().lower())
+    for key, line in zip(molecules.keys, molecules.lines, strict=True):
+        if len(known.get(key, ())) != 1:
+            got = "none" if key not in known else " and ".join(sorted(known[key]))
+            raise ValueError(
+                f"{table.path}: expected one split for each molecule, got {got} for {key} (line {line} of the table); "
+                "leave the row out, or add it"
+            )
+    return replace(molecules, split=tuple(next(iter(known[key])) for key in molecules.keys))
+
+
+def cross_validation(
+    molecules: Molecules, task: Task, folds: int, method: str | None = None, seed: int = 0
+) -> list[Split]:
+    """Splits in which every molecule is tested once; a random ninth of the others is for validation.
+
+    Folds are groups of scaffolds, or "random" ones, of nearly equal size: the next group goes to the smallest fold.
+    Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
+    """
+    keys = molecules.keys if method == "random" else [scaffold(key) for key in molecules.keys]
+    groups = shuffled_groups(keys, seed)
+    if method == "random" and task == "binary":  # stratified
+        groups = sorted(groups, key=lambda rows: float(molecules.values[rows, 0].max()))
+    elif method != "random":
+        groups = sorted(groups, key=lambda rows: -len(rows))
+    fold, sizes = torch.zeros(len(keys), dtype=torch.long), [0] * folds
+    for rows in groups:
+        smallest = sizes.index(min(sizes))
+        fold[rows] = smallest
+        sizes[smallest] += len(rows)
+    splits = []
+    for index in range(folds):
+        assignment = torch.full((len(keys),), 2, dtype=torch.uint8)
+        others = (fold != index).nonzero()[:, 0]
+        assignment[others] = random_split(take(molecules, others), task, seed, (8 / 9, 1 / 9, 0.0)).clamp(max=1)
+        missing = missing_classes(assignment, molecules.values, task)
+        if missing and method is None:
+            note = f"folds by scaffold give {missing}; folds at random instead"
+            return [split._replace(notes=(note,)) for split in cross_validation(molecules, task, folds, "random", seed)]
+        if missing:
+            raise ValueError(f"folds: expected molecules for every split, got {missing}; use fewer, or --split random")
+        splits.append(Split(assignment, "random" if method == "random" else "scaffold"))
+    return splits
+
+
 def check_test_fraction(test: float | None) -> None:
     """Refuse a fraction outside of [0, MOST]."""
     if test is not None and not 0 <= test <= MOST:
@@ -66,17 +125,47 @@ def check_test_fraction(test: float | None) -> None:
 
 def random_split(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
     """A random split [R] of 0, 1 and 2 that keeps duplicates together; stratified for a binary task."""
-    groups = list(group(molecules.keys).values())
-    order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed)).tolist()
-    shuffled = [groups[index] for index in order]
+    shuffled = shuffled_groups(molecules.keys, seed)
     if task != "binary":
         return assign_groups(shuffled, len(molecules.keys), shares)
     split = torch.zeros(len(molecules.keys), dtype=torch.uint8)
     for label in (0.0, 1.0):
-        of_class = [rows for rows in shuffled if float(molecules.values[rows[0], 0]) == label]
+        of_class = [rows for rows in shuffled if float(molecules.values[rows, 0].max()) == label]
         rows = [row for members in of_class for row in members]
         split[rows] = assign_groups(of_class, sum(map(len, of_class)), shares)[rows] if rows else split[rows]
     return split
+
+
+def unequal_targets(values: Tensor, split: Tensor, targets: Sequence[Target]) -> list[str]:
+    """A note for each target [R, T] whose distribution in the val or test split is far from that of training.
+
+    Far is a Kolmogorov-Smirnov statistic of more than ``FAR`` that is not chance (p < 0.001).
+    """
+    from scipy.stats import ks_2samp
+
+    notes = []
+    for column, target in enumerate(targets):
+        present = values[:, column]
+        train, *others = (present[(split == index) & ~present.isnan()] for index in range(len(SPLITS)))
+        tests = [ks_2samp(train.numpy(), other.numpy()) if len(train) and len(other) else None for other in others]
+        far = [test is not None and test.statistic > FAR and test.pvalue < 1e-3 for test in tests]
+        if any(far):
+            shown = [
+                ("train", train),
+                *((name, part) for name, part, is_far in zip(SPLITS[1:], others, far, strict=True) if is_far),
+            ]
+            name = target.name if target.classes is None else f"{target.name} = {target.classes[1]}"
+            parts = ", ".join(f"{split_name} {_distribution(part, target)}" for split_name, part in shown)
+            notes.append(
+                f"{name} differs between the splits: {parts}: {shown[-1][0]} scores are those of extrapolation"
+            )
+    return notes
+
+
+def _distribution(values: Tensor, target: Target) -> str:
+    """Mean and standard deviation, or the fraction of the positive class, as text."""
+    mean = float(values.mean())
+    return f"{mean:.3g} ± {float(values.std(correction=0)):.2g}" if target.classes is None else f"{100 * mean:.3g} %"
 
 
 def missing_classes(split: Tensor, values: Tensor, task: Task, names: Sequence[str] = SPLITS) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
 
 from dgn.aggregation import BACKENDS, Backend, Messages, ScalerKey, Weights, degree_scalers, make_plan
 from dgn.aggregation.dispatch import aggregate_rows
@@ -13,10 +14,10 @@ from dgn.graph.checks import check_option
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
 from dgn.nn.fused.select import conv_is_fused, update_by_degree_pays
 from dgn.nn.init import reset
-from dgn.nn.inputs import check_arguments, read_bipartite, read_scalers
-from dgn.nn.linear import MessageLinear, UpdateLinear, add_bias, grouped_linear, multiply, update_by_degree
+from dgn.nn.inputs import check_arguments, count_targets, infer_widths, read_bipartite, read_scalers, refuse_positional
+from dgn.nn.linear import Linear, MessageLinear, UpdateLinear, add_bias, grouped_linear, multiply, update_by_degree
 
-Features = Tensor | tuple[Tensor, Tensor]
+Features = Tensor | tuple[Tensor, Tensor | None]
 
 
 class ConvParts(NamedTuple):
@@ -33,7 +34,7 @@ class ConvParts(NamedTuple):
     bias: Tensor
 
 
-class DGNConv(nn.Module):
+class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
     r"""Directional graph convolution (section 3).
 
     .. math::
@@ -44,7 +45,12 @@ class DGNConv(nn.Module):
     are never built: :math:`M = A x_j + B x_i + C e_{ji} + b` is aggregated from its parts, and a scaler, one number per
     node, is applied behind U.
 
+    A ``MessagePassing`` of PyG, so that explainers, ``to_hetero`` and ``summary`` recognise it; it does not call
+    ``propagate``, whose hooks do not run. In an explanation, and with ``edge_weight``, messages are built edge by edge.
+
     Args:
+        in_channels: a pair of widths if sources and targets have different ones, of which those of sources are first
+            mapped to those of targets; -1 takes them from the first input.
         aggregators: names such as ``"mean"``, ``"max"``, ``"av1"``, ``"dx2-signed"`` (docs/aggregators.md).
         scalers: of ``"identity"``, ``"amplification"``, ``"attenuation"``.
         delta: mean of log(degree + 1) over the training nodes (:func:`dgn.average_log_degree`), which scalers other
@@ -56,18 +62,19 @@ class DGNConv(nn.Module):
             published numbers; ``"message"``, the node's message to itself, as in B_dx applied to messages.
 
     Shapes:
-        ``x`` [N, in_channels], or a pair of sources and targets; ``field`` [E, K]; ``edge_attr`` [E, edge_dim];
+        ``x`` [N, in_channels], or a pair of sources and targets, of which the targets may be ``None`` where nothing
+        reads them; ``edge_field`` [E, K]; ``edge_attr`` [E, edge_dim]; ``edge_weight`` [E], factors of the messages;
         ``gap`` [N, K], of the targets, for groups of directions; returns [N, out_channels].
 
     >>> conv = DGNConv(8, 16, aggregators=["mean", "dx1"])
     >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> conv(torch.randn(3, 8), edge_index, field=torch.tensor([[-1.0], [1.0], [-1.0], [1.0]])).shape
+    >>> conv(torch.randn(3, 8), edge_index, edge_field=torch.tensor([[-1.0], [1.0], [-1.0], [1.0]])).shape
     torch.Size([3, 16])
     """
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | tuple[int, int],
         out_channels: int,
         aggregators: Sequence[str] = ("mean", "dx1"),
         scalers: Sequence[str] = ("identity",),
@@ -78,38 +85,72 @@ class DGNConv(nn.Module):
         dx_reference: Literal["node", "message"] = "node",
         backend: Backend = "auto",
     ) -> None:
-        super().__init__()
+        super().__init__(aggr=None)
         self.scalers, self.delta = read_scalers(scalers, delta)
-        check_arguments(in_channels, out_channels, message, edge_dim, towers)
+        widths = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        for width in (width for width in widths if width != -1):
+            check_arguments(width, out_channels, message, edge_dim, towers if width == widths[1] else 1)
         check_option("dx_reference", dx_reference, ("node", "message"))
         check_option("backend", backend, BACKENDS)
-        self.in_channels, self.out_channels, self.edge_dim, self.towers = in_channels, out_channels, edge_dim, towers
+        self.in_channels, self.out_channels, self.edge_dim, self.towers = widths[1], out_channels, edge_dim, towers
         self.plan = make_plan(aggregators)
         self.dx_reference, self.backend = dx_reference, backend
-        width = in_channels // towers
-        self.message: nn.Module | None = None
-        if isinstance(message, nn.Module):
-            self.message = message
-        elif message == "complex":
-            self.message = MessageLinear(width, edge_dim or 0, towers)
+        self.message_kind, self.widths = "module" if isinstance(message, nn.Module) else message, widths
+        self._modules |= {"message": message if isinstance(message, nn.Module) else None, "update": None}
+        self.source_map: Linear | None = None
+        if -1 not in widths:
+            self._build(widths)
+
+    def _build(self, widths: tuple[int, int]) -> None:
+        """Make the parameters for sources and targets of these widths."""
+        source, target = widths
+        check_arguments(target, self.out_channels, self.message_kind, self.edge_dim, self.towers)
+        self.in_channels, self.widths, width = target, widths, target // self.towers
+        if self.message_kind == "complex":
+            self._modules["message"] = MessageLinear(width, self.edge_dim or 0, self.towers)
         self_out = 0 if self.message is None else width
-        self.update = UpdateLinear(self_out, len(self.plan) * width, len(scalers), out_channels // towers, towers)
+        inputs, out = len(self.plan) * width, self.out_channels // self.towers
+        self._modules["update"] = UpdateLinear(self_out, inputs, len(self.scalers), out, self.towers)
+        if source != target:
+            self.source_map = Linear(source, target)
+
+    # Submodules have the names of methods of PyG's class, which would hide them.
+    @property
+    def message(self) -> Any:
+        """The message function: a module, or ``None`` for simple messages."""
+        return self._modules["message"] if "message" in self._modules else super().message
+
+    @property
+    def update(self) -> Any:
+        """The update function."""
+        return self._modules["update"] if "update" in self._modules else super().update
 
     def reset_parameters(self) -> None:
-        reset((self.message, self.update))
+        reset((self.message, self.update, self.source_map))
 
     def forward(
         self,
         x: Features,
         edge_index: Any,
-        field: Tensor | None = None,
+        *positional: object,
+        edge_field: Tensor | None = None,
         edge_attr: Tensor | EdgeTable | None = None,
+        edge_weight: Tensor | None = None,
         weights: Weights | None = None,
         gap: Tensor | None = None,
+        size: tuple[int, int] | None = None,
     ) -> Tensor:
-        """Convolve; ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again."""
-        if isinstance(x, tuple):
-            return self._bipartite(x, edge_index, field, edge_attr, gap)
+        """Convolve; all but ``x`` and ``edge_index`` is given by keyword, as a field cannot be told from edge features.
+
+        ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again. ``size``
+        are the numbers of sources and targets, where ``x`` has no targets.
+        """
+        refuse_positional(type(self).__name__, positional)
+        if self.update is None:
+            self._build(infer_widths(self.widths, x))
+            self.to(*((x.device, x.dtype) if isinstance(x, Tensor) else (x[0].device, x[0].dtype)))
+        if isinstance(x, tuple | list):
+            return self._bipartite(x, edge_index, edge_field, edge_attr, edge_weight, gap, size)
         if x.dim() != 2 or x.size(1) != self.in_channels or not x.is_floating_point():
             raise ValueError(
                 f"x: expected floating-point numbers [N, {self.in_channels}], got {x.dtype} {list(x.shape)}; "
@@ -117,18 +158,26 @@ class DGNConv(nn.Module):
             )
         graph = as_graph(edge_index, x.size(0))
         if weights is None:
-            weights = self.plan.cached_weights(field, graph, gap, x.dtype)
-        if conv_is_fused(x, self, weights, edge_attr):
+            weights = self.plan.cached_weights(edge_field, graph, gap, x.dtype)
+        if edge_weight is None and conv_is_fused(x, self, weights, edge_attr):
             from dgn.nn.fused.gpu_conv import fused_conv
 
             return fused_conv(x, self, graph, weights, edge_attr)
-        return sum_parts(self.parts(x, graph, weights, edge_attr))
+        return sum_parts(self.parts(x, graph, weights, edge_attr, edge_weight))
 
     def parts(
-        self, x: Tensor, graph: Graph, weights: Weights, edge_attr: Tensor | EdgeTable | None = None
+        self,
+        x: Tensor,
+        graph: Graph,
+        weights: Weights,
+        edge_attr: Tensor | EdgeTable | None = None,
+        edge_weight: Tensor | None = None,
     ) -> ConvParts:
         """The convolution up to its last sum, which an epilogue may fuse."""
-        aggregated = aggregate_rows(self.plan, self._messages(x, graph, edge_attr), weights, graph, self.backend)
+        messages = self._messages(x, graph, edge_attr)
+        if edge_weight is not None or self.explain:
+            messages = self._scaled(messages, graph, edge_weight)
+        aggregated = aggregate_rows(self.plan, messages, weights, graph, self.backend)
         n, outputs, width = x.size(0), aggregated.size(1), self.in_channels // self.towers
         by_tower = aggregated.view(n, outputs, self.towers, width).transpose(1, 2)
         stacked = by_tower.reshape(n, self.towers, outputs * width)
@@ -184,6 +233,21 @@ class DGNConv(nn.Module):
         nothing = [x.new_zeros(x.size(0), self.edge_dim)] if self.edge_dim else []
         return Messages(table=built, node=self.message(torch.cat([x, x, *nothing], dim=1)))
 
+    def _scaled(self, messages: Messages, graph: Graph, edge_weight: Tensor | None) -> Messages:
+        """The messages times the weights of edges, and times the mask of an explainer."""
+        built = messages.build(graph)
+        built = torch.empty_like(built).index_copy(0, graph.by_target.order.long(), built)  # in the order of edge_index
+        if edge_weight is not None:
+            if edge_weight.shape != (graph.num_edges,) or not edge_weight.is_floating_point():
+                raise ValueError(
+                    f"edge_weight: expected floating-point numbers [{graph.num_edges}], one per edge, got "
+                    f"{edge_weight.dtype} {list(edge_weight.shape)}; features of edges are edge_attr="
+                )
+            built = built * edge_weight[:, None].to(built.dtype)
+        if self.explain:
+            built = self.explain_message(built, graph.num_nodes)
+        return Messages(table=built, node=messages.of_node() if self.plan.reads_node else None)
+
     def check_edges(self, edge_attr: Edges, graph: Graph) -> None:
         """Refuse edge features that the layer was not made for, or that are not one row per edge."""
         rows = width = None
@@ -209,34 +273,46 @@ class DGNConv(nn.Module):
 
     def _bipartite(
         self,
-        x: tuple[Tensor, Tensor],
+        x: Sequence[Tensor | None],
         edge_index: Any,
-        field: Tensor | None,
+        edge_field: Tensor | None,
         edge_attr: Tensor | EdgeTable | None,
+        edge_weight: Tensor | None,
         gap: Tensor | None,
+        size: tuple[int, int] | None,
     ) -> Tensor:
         """Sources and targets are two sets of nodes: put them side by side, and keep the targets."""
         source, target = x
+        assert source is not None
+        if self.source_map is not None and source.size(-1) == self.widths[0]:
+            source = self.source_map(source)
+        if target is None:
+            if self.plan.reads_node or self.message is not None:
+                raise ValueError(
+                    f"x: expected targets for {self}, got None; they enter dx aggregators and messages that are not "
+                    "simple: pass (sources, targets)"
+                )
+            target = source.new_zeros(count_targets(edge_index, size), source.size(-1))
         if source.shape[1:] != target.shape[1:]:
             raise ValueError(
                 f"x: expected sources and targets of the same width, got {list(source.shape)} and "
-                f"{list(target.shape)}; map one of them with a linear layer first"
+                f"{list(target.shape)}; give both widths to the layer, DGNConv((sources, targets), ...)"
             )
         graph = read_bipartite(edge_index, source.size(0), target.size(0))
         if gap is not None:
             gap = torch.cat([gap, gap.new_full((source.size(0), gap.size(1)), torch.nan)])
-        return self.forward(torch.cat([target, source]), graph, field, edge_attr, gap=gap)[: target.size(0)]
+        both = torch.cat([target, source])
+        whole = self.forward(both, graph, edge_field=edge_field, edge_attr=edge_attr, edge_weight=edge_weight, gap=gap)
+        return whole[: target.size(0)]
 
     def __repr__(self) -> str:
-        message = (
-            "simple" if self.message is None else "complex" if isinstance(self.message, MessageLinear) else "module"
-        )
-        parts = [f"aggregators=[{', '.join(self.plan.names)}]", f"message={message}"]
+        parts = [f"aggregators=[{', '.join(self.plan.names)}]", f"message={self.message_kind}"]
         if self.scalers != ("identity",):
             parts.append(f"scalers=[{', '.join(self.scalers)}], delta={self.delta:.4g}")
         parts += [f"edge_dim={self.edge_dim}"] if self.edge_dim else []
         parts += [f"towers={self.towers}"] if self.towers > 1 else []
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(parts)})"
+        widths = self.in_channels if self.widths[0] == self.widths[1] else self.widths
+        return f"{type(self).__name__}({widths}, {self.out_channels}, {', '.join(parts)})"
 
 
 def sum_parts(parts: ConvParts) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric import EdgeIndex
 
 from dgn.aggregation import SCALERS
 from dgn.graph import Graph, as_graph
@@ -30,14 +31,46 @@ def read_bipartite(edge_index: Any, num_sources: int, num_targets: int) -> Graph
     return remember_with(edge_index, (Graph, num_sources, num_targets), make)
 
 
+def refuse_positional(module: str, positional: tuple[object, ...]) -> None:
+    """Refuse a third positional argument: other layers of PyG take edge features or weights there."""
+    if positional:
+        came = [list(value.shape) if isinstance(value, Tensor) else type(value).__name__ for value in positional]
+        raise TypeError(
+            f"{module}: expected x and edge_index by position and all else by keyword, got {len(positional)} more by "
+            f"position, {', '.join(map(str, came))}; write edge_field= for a field and edge_attr= for edge features"
+        )
+
+
+def infer_widths(widths: tuple[int, int], x: Tensor | Sequence[Tensor | None]) -> tuple[int, int]:
+    """The widths of sources and targets, those of -1 taken from the first input.
+
+    >>> infer_widths((-1, 4), (torch.ones(2, 3), None)), infer_widths((-1, -1), torch.ones(2, 3))
+    ((3, 4), (3, 3))
+    """
+    source, target = (x, x) if isinstance(x, Tensor) else x
+    assert source is not None
+    found = source.size(-1), source.size(-1) if target is None else target.size(-1)
+    return tuple(new if width == -1 else width for width, new in zip(widths, found, strict=True))  # type: ignore[return-value]
+
+
+def count_targets(edge_index: Any, size: tuple[int, int] | None) -> int:
+    """The number of targets of a bipartite graph: as stated, or one more than the highest that has an edge."""
+    if size is not None:
+        return size[1]
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.sparse_csr:
+        return edge_index.size(0)
+    stated: int | None = edge_index.sparse_size(1) if isinstance(edge_index, EdgeIndex) else None
+    return stated if stated is not None else int(edge_index[1].max()) + 1 if edge_index.numel() else 0
+
+
 def check_arguments(in_channels: int, out_channels: int, message: object, edge_dim: int | None, towers: int) -> None:
     """Refuse what makes no convolution."""
     if in_channels < 1 or out_channels < 1:
         raise ValueError(
-            f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; widths are not "
-            "inferred from the first input"
+            f"in_channels, out_channels: expected 1 or more, got {in_channels} and {out_channels}; in_channels "
+            "may also be -1, the width of the first input"
         )
-    if not isinstance(message, nn.Module):
+    if not isinstance(message, nn.Module) and message != "module":
         check_option("message", message, ("simple", "complex"))
     if edge_dim is not None and message == "simple":
         raise ValueError(f"edge_dim: expected None with message='simple', got {edge_dim}; use message='complex'")

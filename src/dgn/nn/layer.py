@@ -22,8 +22,8 @@ class DGNLayer(nn.Module):
     then the residual. The residual is left out where the widths differ.
 
     Shapes:
-        ``x`` [N, in] to [N, out]; ``weights`` of ``conv.plan.compute_weights(field, graph)``; ``graph_norm`` [N, 1] the
-        factor of the graph-size norm, or ``None``; ``node_mask`` [N, 1]: 0 for nodes that are padding.
+        ``x`` [N, in] to [N, out]; ``weights`` of ``conv.plan.compute_weights(edge_field, graph)``; ``graph_norm`` [N,
+        1] the factor of the graph-size norm, or ``None``; ``node_mask`` [N, 1]: 0 for nodes that are padding.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dgn.aggregation import Backend, Weights
 from dgn.graph import Graph, as_graph
+from dgn.graph.checks import check_directions
 from dgn.nn.blocks.feed_forward import FeedForward
 from dgn.nn.blocks.virtual_node import VirtualNode
 from dgn.nn.conv import DGNConv
@@ -16,7 +17,7 @@ from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
 from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.init import init_as_authors, reset
-from dgn.nn.inputs import read_scalers
+from dgn.nn.inputs import read_scalers, refuse_positional
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
 from dgn.nn.norm import BatchNorm
@@ -46,7 +47,7 @@ class DGN(nn.Module):
     >>> import torch
     >>> from torch_geometric.data import Data
     >>> net = DGN(3, NetworkSettings(hidden=16, aggregators=("mean", "av1"), num_layers=2))
-    >>> data = Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), field=torch.ones(2, 1))
+    >>> data = Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_field=torch.ones(2, 1))
     >>> net(data).shape
     torch.Size([1, 1])
     """
@@ -116,10 +117,11 @@ class DGN(nn.Module):
         self,
         x: Any,
         edge_index: Any = None,
-        field: Tensor | None = None,
+        *positional: object,
+        edge_field: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
-        potential: Tensor | None = None,
+        node_potential: Tensor | None = None,
         num_graphs: int | None = None,
         weights: Weights | None = None,
         node_mask: Tensor | None = None,
@@ -127,18 +129,20 @@ class DGN(nn.Module):
         structure: Tensor | None = None,
         returns: Returns = "prediction",
     ) -> Tensor:
-        """Predict for a PyG ``Data`` or ``Batch`` with ``field`` (and ``potential``), or for its parts.
+        """Predict for a PyG ``Data`` or ``Batch`` with ``edge_field`` (and ``node_potential``), or for its parts.
 
-        ``weights`` of an earlier ``plan.compute_weights(field, graph, gap)`` save computing them again. ``node_mask``
-        is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group. ``structure``
-        holds the numbers that a network with such an input reads. ``returns="embedding"`` gives what the head reads, of
-        graphs or of nodes as the prediction; ``"node-embedding"`` the features of nodes before the readout.
+        ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again.
+        ``node_mask`` is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group.
+        ``structure`` holds the numbers that a network with such an input reads. ``returns="embedding"`` gives what the
+        head reads, of graphs or of nodes as the prediction; ``"node-embedding"`` the features of nodes before the
+        readout. A field that does not fit the ``node_potential`` of the same data is refused.
 
         Shapes:
-            ``x`` and ``edge_attr`` as the encoders take them, ``field`` [E, K], ``batch`` [N], ``potential`` [N, K],
-            ``node_mask`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G, out_channels], or [N, out_channels]
-            with ``readout="nodes"``.
+            ``x`` and ``edge_attr`` as the encoders take them, ``edge_field`` [E, K], ``batch`` [N],
+            ``node_potential`` [N, K], ``node_mask`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G,
+            out_channels], or [N, out_channels] with ``readout="nodes"``.
         """
+        refuse_positional(type(self).__name__, positional)
         if not isinstance(x, Tensor):
             return self.forward_data(x)
         graph = as_graph(edge_index, x.size(0), batch, num_graphs)
@@ -150,11 +154,11 @@ class DGN(nn.Module):
                 "wide"
             )
         if self.positional is not None:
-            h = h + self.positional(self._first(potential, self.positional.in_features).to(h.dtype))
+            h = h + self.positional(self._first(node_potential, self.positional.in_features).to(h.dtype))
         if self.structure is not None:
             h = h + self.structure(structure)
         if weights is None:
-            weights = self.plan.cached_weights(field, graph, gap, h.dtype)
+            weights = self.plan.cached_weights(edge_field, graph, gap, h.dtype)
         graph_norm = graph.graph_norm(h.dtype) if self.settings.size_norm else None
         state = h.new_zeros(graph.num_graphs, h.size(1)) if len(self.virtual_nodes) else None
         graph_mask = None if state is None else _graph_mask(graph, h, node_mask)
@@ -166,7 +170,7 @@ class DGN(nn.Module):
                 h, state = self.virtual_nodes[index](h, graph, state, graph_mask)
         if returns == "node-embedding":
             return h  # type: ignore[no-any-return]
-        pooled = pool(self.settings.readout, h, graph, potential)
+        pooled = pool(self.settings.readout, h, graph, node_potential)
         return pooled if returns == "embedding" else self.head(pooled)
 
     def _edges(self, edge_attr: Tensor | None, graph: Graph) -> Edges:
@@ -195,9 +199,12 @@ class DGN(nn.Module):
         """Predict for a PyG ``Data`` or ``Batch``."""
         if getattr(data, "x", None) is None:
             raise ValueError(f"data: expected node features in 'x', got {data}; set data.x")
-        names = ("x", "edge_index", "field", "batch", "potential", "num_graphs", "gap")
+        names = ("x", "edge_index", "edge_field", "batch", "node_potential", "num_graphs", "gap")
         structure, edge_attr = read_structural_inputs(data, self.edge_encoder)
         given = {name: getattr(data, name, None) for name in names}
+        field, potential = given["edge_field"], given["node_potential"]
+        if self.plan.num_directions and field is not None and potential is not None:
+            check_directions(field, potential, data.edge_index)
         return self(**given, edge_attr=edge_attr, structure=structure)  # type: ignore[no-any-return]
 
     @staticmethod
@@ -205,8 +212,8 @@ class DGN(nn.Module):
         if potential is None or potential.size(1) < wanted:
             came = "None" if potential is None else f"{potential.size(1)}"
             raise ValueError(
-                f"potential: expected at least {wanted} columns for the positional baseline, got {came}; add them with "
-                f"dgn.transforms.AddDirections(k={wanted})"
+                f"node_potential: expected at least {wanted} columns for the positional baseline, got {came}; add "
+                f"them with dgn.transforms.AddDirections(k={wanted})"
             )
         return potential[:, :wanted]
 

@@ -42,7 +42,7 @@ def pool(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None = N
         return mean
     if potential is None:
         raise ValueError(
-            "potential: expected [N, K] for readout='directional', got None; add it with dgn.transforms.AddDirections"
+            "node_potential: expected [N, K] for readout='directional', got None; dgn.transforms.AddDirections adds it"
         )
     first = potential[:, :1].to(x.dtype)
     size = graph.sum_over_graph(first.abs())

@@ -60,7 +60,7 @@ def _name(graphs: PackedGraphs, index: int) -> str:
 def _images(graphs: PackedGraphs, index: int) -> "NDArray[Any]":
     """The pixels and their aggregates, [6, side, side]."""
     data = graphs[index]
-    x, field, edges, nodes = data.x.double().reshape(-1, 1), data.field.double(), data.edge_index, data.num_nodes
+    x, field, edges, nodes = data.x.double().reshape(-1, 1), data.edge_field.double(), data.edge_index, data.num_nodes
     signed = derivative(field, edges, nodes)(x)[:, :, 0]
     # The mean is smoothing along a constant field.
     mean = smoothing(torch.ones_like(field[:, :1]), edges, nodes)(x)[:, 0]
@@ -73,7 +73,7 @@ def _images(graphs: PackedGraphs, index: int) -> "NDArray[Any]":
 
 def _pixel_position(data: Any) -> tuple[Tensor, Tensor]:
     """Row and column of each pixel."""
-    down, across = data.potential[:, :2].round().long().unbind(1)
+    down, across = data.node_potential[:, :2].round().long().unbind(1)
     return down, across
 
 
@@ -83,7 +83,7 @@ def _draw_field(axes: Any, graphs: PackedGraphs, index: int) -> None:
     down, across = _pixel_position(data)
     source, target = data.edge_index
     for direction, color in ((0, DOWN), (1, RIGHT)):
-        along = (data.field[:, direction] > 0).nonzero().ravel()
+        along = (data.edge_field[:, direction] > 0).nonzero().ravel()
         start, end = target[along], source[along]
         axes.quiver(
             across[start], down[start], 0.55 * (across[end] - across[start]), 0.55 * (down[end] - down[start]),

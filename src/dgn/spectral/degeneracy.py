@@ -2,11 +2,14 @@
 
 import math
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+Values = TypeVar("Values", Tensor, NDArray[Any])
 
 REPEATED = 1e-8  # relative gap below which two float64 eigenvalues are equal
 PIVOT = math.exp(-0.5)  # of the largest; transcendental, so that rounding decides no pivot of an unweighted graph
@@ -26,22 +29,22 @@ def relative_gap(
     """
     gap = 1 - values[:, :-1] / values[:, 1:]
     if rounding is not None:
-        gap[np.diff(values, axis=1) <= rounding[:, None]] = 0.0
-    index = np.arange(1, values.shape[1])
-    gap[index == sizes[:, None] - 1] = 1.0
+        gap[values[:, 1:] - values[:, :-1] <= rounding[:, None]] = 0.0
+    index = np.arange(2, values.shape[1] + 1)
+    gap[index == sizes[:, None]] = 1.0
     return np.maximum(gap, 0.0)  # keeps NaN
 
 
-def repeated(gap: Tensor, tolerance: float = REPEATED) -> Tensor:
+def repeated(gap: Values, tolerance: float = REPEATED) -> Values:
     """Whether each vector shares its eigenvalue with the next or the previous one, ``[C, k] -> [C, k]``.
 
     >>> repeated(torch.tensor([[0.5, 0.0, 0.3]])).tolist()
     [[False, True, True]]
     """
     with_next = gap <= tolerance
-    with_previous = torch.zeros_like(with_next)
-    with_previous[:, 1:] = with_next[:, :-1]
-    return with_next | with_previous
+    either = with_next | False
+    either[:, 1:] |= with_next[:, :-1]
+    return either
 
 
 def eigenspaces(gap: Tensor, tolerance: float = REPEATED) -> Tensor:

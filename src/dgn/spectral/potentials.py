@@ -197,15 +197,16 @@ def _directions(
     """
     with np.errstate(over="ignore", invalid="ignore"):  # refused below
         spectrum = _spectrum(graph, edge_weight, k + 1, normalization, start, many)
-    check_result("eigenvalues", torch.from_numpy(spectrum.values).nan_to_num(nan=0.0, posinf=torch.inf))
-    gap = torch.from_numpy(relative_gap(spectrum.values, spectrum.sizes, spectrum.rounding))
-    simple = ~repeated(gap).numpy()
+    if np.isinf(spectrum.values).any():
+        check_result("eigenvalues", torch.from_numpy(spectrum.values).nan_to_num(nan=0.0, posinf=torch.inf))
+    gap = relative_gap(spectrum.values, spectrum.sizes, spectrum.rounding)
+    simple = ~repeated(gap)
     sign = np.where(simple, spectrum.sign[:, :k], 1.0)  # a canonical basis has signs of its own
     device = graph.edge_index.device
     return Directions(
         potential=torch.from_numpy(spectrum.vectors[:, :k] * sign[spectrum.component]).to(device),
         eigenvalues=torch.from_numpy(spectrum.values)[:, :k].contiguous().to(device),
-        gap=gap.to(device),
+        gap=torch.from_numpy(gap).to(device),
         component=torch.from_numpy(spectrum.component).to(device),
         sign_is_canonical=torch.from_numpy(spectrum.sign_is_canonical[:, :k] & simple).to(device),
         next_vector=torch.from_numpy(spectrum.vectors[:, k:]).contiguous().to(device),

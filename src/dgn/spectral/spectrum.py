@@ -88,9 +88,9 @@ def vector_rounding(values: NDArray[np.float64], rounding: NDArray[np.float64]) 
     :math:`\varepsilon \, \|L\| / \min_{l \ne k} |\lambda_l - \lambda_k|`; 0 where an eigenvalue is repeated or
     does not exist. The eigenvalue after the last one of a row is ignored.
     """
-    below = np.diff(values, axis=1, prepend=0.0)
-    above = np.pad(below[:, 1:], ((0, 0), (0, 1)), constant_values=np.nan)
-    distance = np.fmin(below, above)
+    distance = values.copy()  # to the eigenvalue below
+    distance[:, 1:] -= values[:, :-1]
+    np.fmin(distance[:, :-1], distance[:, 1:], out=distance[:, :-1])  # to that above, if it is nearer
     apart = distance > np.maximum(rounding[:, None], REPEATED * values)
     return np.where(apart, rounding[:, None] / np.where(apart, distance, 1.0), 0.0)
 

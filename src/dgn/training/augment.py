@@ -58,11 +58,11 @@ def augment(
         return dataset.replaced(dataset.weights, nodes)
     if flip_mask is not None and dataset.mirrored is not None and mirrors_alone(settings):
         return dataset.replaced(choose_weights(flip_mask, dataset), nodes)
-    field = dataset.edges["field"] if flip_mask is None else reflect_field(dataset, flip_mask)
-    given = Directional(field, nodes.get("potential", dataset.nodes.get("potential")))
+    field = dataset.edges["edge_field"] if flip_mask is None else reflect_field(dataset, flip_mask)
+    given = Directional(field, nodes.get("node_potential", dataset.nodes.get("node_potential")))
     result = _augment_directions(given, dataset, settings, generator)
     if result.potential is not None:
-        nodes["potential"] = result.potential
+        nodes["node_potential"] = result.potential
     return dataset.replaced(plan.compute_weights(result.field, dataset.graph, dataset.nodes.get("gap")), nodes)
 
 
@@ -139,7 +139,7 @@ def _cutout(x: Tensor, dataset: DeviceDataset, side: float, generator: torch.Gen
     Features that are coordinates stay. A square of side 1 is as wide as the coordinates of its graph reach.
     """
     _check_continuous(x, "cutout")
-    graph, coordinates = dataset.graph, dataset.nodes["potential"]
+    graph, coordinates = dataset.graph, dataset.nodes["node_potential"]
     assert graph.batch is not None
     count = dataset.node_count.to(x.device)
     uniform = torch.rand(graph.num_graphs, generator=generator, device=x.device)

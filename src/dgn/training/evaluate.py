@@ -27,8 +27,8 @@ class Scores(NamedTuple):
 def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
     """Names of the node and edge inputs that a network or its weights read, among those that the graphs have."""
     potential, gap = settings.reads_potential, settings.plan.needs_gap
-    nodes = {"x": True, "structure": True, "potential": potential, "gap": gap}
-    edges = {"field": True, "edge_attr": settings.edge_dim is not None}
+    nodes = {"x": True, "structure": True, "node_potential": potential, "gap": gap}
+    edges = {"edge_field": True, "edge_attr": settings.edge_dim is not None}
     return {
         "nodes": [name for name, is_read in nodes.items() if is_read and name in graphs.nodes],
         "edges": [name for name, is_read in edges.items() if is_read and name in graphs.edges],
@@ -41,7 +41,7 @@ def predict(network: nn.Module, batch: Batch, returns: Returns = "prediction") -
         batch.nodes["x"],
         batch.graph,
         edge_attr=batch.edges.get("edge_attr"),
-        potential=batch.nodes.get("potential"),
+        node_potential=batch.nodes.get("node_potential"),
         weights=batch.weights,
         node_mask=batch.node_mask if batch.padded else None,
         structure=batch.nodes.get("structure"),
@@ -56,10 +56,11 @@ def predict_mean(network: nn.Module, views: Sequence[Batch], returns: Returns = 
     return torch.stack([first, *others]).mean(dim=0) if others else first
 
 
-def target_of(batch: Batch) -> tuple[Tensor, Tensor]:
-    """The targets of a batch, and 1 for each real row, 0 for padding."""
+def target_of(batch: Batch, split: int = 0) -> tuple[Tensor, Tensor]:
+    """The targets of a batch, and 1 for each row that counts, 0 for padding and for nodes of other splits."""
     if "y" in batch.nodes:
-        return batch.nodes["y"], batch.node_mask[:, 0]
+        mask = batch.node_mask[:, 0]
+        return batch.nodes["y"], mask * (batch.nodes["split"] == split) if "split" in batch.nodes else mask
     return batch.graphs["y"], batch.graph_mask[:, 0]
 
 
@@ -74,7 +75,7 @@ class Split:
 
     With several ``views``, such as graphs and their mirror images, the mean prediction is scored. The views are
     concatenated in the rows of the batch buffer, which is read as the first of them. Batches that do not fit the device
-    stay where they are and are copied one by one.
+    stay where they are and are copied one by one. Where nodes have a split of their own, those of ``split`` count.
     """
 
     def __init__(
@@ -83,12 +84,13 @@ class Split:
         objective: Objective,
         targets: int,
         device: torch.device | str | None = None,
+        split: int = 0,
     ) -> None:
-        batches, self.objective, self.views = views[0], objective, len(views)
+        batches, self.objective, self.views, self.split = views[0], objective, len(views), split
         buffer = batches.buffer if len(views) == 1 else torch.cat([view.buffer for view in views], dim=1)
         self.batches = StaticBatches(buffer, batches.slots, batches.shape, batches.scalers)
         predict_on = batches.buffer.device if device is None else device
-        batch_targets = [target_of(batch) for batch in self.batches]
+        batch_targets = [target_of(batch, split) for batch in self.batches]
         real = torch.cat([real for _, real in batch_targets]) > 0
         self.rows = [int(real.sum()) for _, real in batch_targets]
         self.prediction = torch.zeros(len(batches), len(batch_targets[0][1]), targets, device=predict_on)
@@ -108,7 +110,7 @@ class Split:
         """Predict on the batch in a row of the buffer; ``counter`` [1] is the index of the batch."""
         views = [self.batches.read(view) for view in row.to(self.prediction.device).chunk(self.views)]
         prediction = predict_mean(network, views)
-        target, real = target_of(views[0])
+        target, real = target_of(views[0], self.split)
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 

@@ -39,10 +39,10 @@ def predict_ensemble(
     """
     plan, of_nodes = settings.plan, settings.readout == "nodes" or returns == "node-embedding"
     dataset = DeviceDataset(graphs, required_inputs(settings, graphs), dataset_device(graphs, device))
-    dataset.weights = plan.compute_weights(dataset.edges.get("field"), dataset.graph, dataset.nodes.get("gap"))
+    dataset.weights = plan.compute_weights(dataset.edges.get("edge_field"), dataset.graph, dataset.nodes.get("gap"))
     if settings.tta_mirror:
         dataset.mirrored = reflect_weights(plan, dataset)
-    dataset.edges.pop("field", None)
+    dataset.edges.pop("edge_field", None)
     dataset.nodes.pop("gap", None)
     views = tta_mirror(dataset, coordinates) if settings.tta_mirror else (dataset,)
     width = targets if returns == "prediction" else embedding_width(settings, returns)

@@ -18,7 +18,7 @@ def load_graphs(experiment: Experiment, progress: bool = False) -> Benchmark:
     already, and a network without directions needs none.
 
     >>> from dgn.training.experiment import load_experiment
-    >>> load_graphs(load_experiment("digits/mean")).graphs.edges["field"].shape
+    >>> load_graphs(load_experiment("digits/mean")).graphs.edges["edge_field"].shape
     torch.Size([402528, 2])
     """
     data = experiment.data

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.benchmark import Benchmark, with_fraction
+from dgn.data.benchmark import Benchmark, graphs_in_split, with_fraction
 from dgn.data.datasets.smiles import pack_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
@@ -70,13 +70,17 @@ class TrainedModel:
             network.to(choose_device(device))
         return self
 
+    def pack(self, graphs: Any) -> PackedGraphs:
+        """PyG ``Data``, one or several, packed graphs, or SMILES as packed graphs, without further inputs."""
+        return _pack(graphs, self.signature)
+
     def prepare(self, graphs: Any) -> PackedGraphs:
         """New graphs with all inputs of the networks: PyG ``Data``, one or several, packed graphs, or SMILES.
 
         Graphs need the features of the training graphs, and a field where those came with one. Eigenvectors and
         structural encodings are added. SMILES are read where training graphs were molecules with OGB's features.
         """
-        prepared = preprocess(_pack(graphs, self.signature), self.signature)
+        prepared = preprocess(self.pack(graphs), self.signature)
         check_features(prepared, self.signature, self.experiment.network)
         return prepared
 
@@ -93,7 +97,7 @@ class TrainedModel:
         return torch.cat([*members], dim=1)
 
     def _compute(self, graphs: Any, returns: Returns) -> Tensor:
-        packed, settings = _pack(graphs, self.signature), self.experiment.network
+        packed, settings = self.pack(graphs), self.experiment.network
         if not len(packed):
             width = self.signature.inputs.targets if returns == "prediction" else embedding_width(settings, returns)
             return torch.zeros(len(self.networks), 0, width)
@@ -149,9 +153,12 @@ def predict_split(model: TrainedModel, benchmark: Benchmark, split: str) -> Spli
     """
     check_option("split", split, SPLITS)
     graphs = with_fraction(benchmark, model.experiment.data.train_fraction).graphs
-    selected = graphs.select((graphs.graphs["split"] == SPLITS.index(split)).nonzero()[:, 0])
+    selected = graphs.select(graphs_in_split(graphs, SPLITS.index(split)))
     prediction = model.outputs(selected).mean(dim=0)
     target = (selected.nodes if "y" in selected.nodes else selected.graphs)["y"]
+    if "split" in selected.nodes:
+        mask = selected.nodes["split"] == SPLITS.index(split)
+        prediction, target = prediction[mask], target[mask]
     has_classes = model.signature.objective.endswith("classification")
     return SplitPrediction(prediction, target.flatten() if has_classes else target.view_as(prediction))
 

@@ -9,7 +9,7 @@ from dgn.training.tables import Table
 def write_card(model: StoredModel, name: str | None = None) -> str:
     """The card of a network that ``dgn train`` trained; with a ``name``, of one that comes with the package."""
     experiment, signature, facts = model.experiment, model.signature, model.facts
-    network, sizes = experiment.network, facts["graphs"]
+    network, counted = experiment.network, "nodes" if "nodes" in facts else "graphs"
     load = 'load_model(".")' if name is None else f'load_pretrained("{name}")'
     paragraphs = [
         f"# {name or experiment.name}",
@@ -18,7 +18,7 @@ def write_card(model: StoredModel, name: str | None = None) -> str:
         "## Scores",
         _score_table(model).to_markdown(),
         "## Data",
-        f"{signature.dataset}: {', '.join(f'{count} {split}' for split, count in sizes.items())} graphs"
+        f"{signature.dataset}: {', '.join(f'{count} {split}' for split, count in facts[counted].items())} {counted}"
         f"{'; ' + facts['data'] if facts['data'] else ''}. {_inputs(model)}",
         "## Network",
         f"{facts['parameters']:,} parameters; {network.num_layers} layers of width {network.hidden}, aggregators "

@@ -21,7 +21,7 @@ def make_adam(
 def entry_gradient(name: str, prediction: Tensor, target: Tensor, weight: Tensor, terms: Tensor, tiny: float) -> Tensor:
     """The gradient of the loss of a batch; its numerator and denominator are added to ``terms`` [2].
 
-    For the objectives "regression" and "multi-label", as :mod:`dgn.training.objectives` defines them.
+    For the objectives "regression", "node-regression" and "multi-label" of :mod:`dgn.training.objectives`.
 
     Shapes:
         ``prediction`` and ``target`` [R, T], ``weight`` [R]; returns [R, T].
@@ -40,4 +40,5 @@ def entry_gradient(name: str, prediction: Tensor, target: Tensor, weight: Tensor
 def is_entrywise(name: str, prediction: Tensor) -> bool:
     """Whether :func:`entry_gradient` applies."""
     few = prediction.dim() == 2 and prediction.numel() <= ENTRIES
-    return few and name in ("regression", "multi-label") and prediction.is_cuda and prediction.dtype == torch.float32
+    known = name in ("regression", "node-regression", "multi-label")
+    return few and known and prediction.is_cuda and prediction.dtype == torch.float32

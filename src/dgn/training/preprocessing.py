@@ -15,7 +15,7 @@ from dgn.training.build import Columns
 from dgn.training.config import NetworkSettings
 from dgn.training.signature import Signature
 
-OF_DIRECTIONS = ("potential", "repeated", "gap", "field")  # values with a column for each
+OF_DIRECTIONS = ("node_potential", "repeated", "gap", "edge_field")  # values with a column for each
 VERSIONS = {"directions": directions.CACHE_FORMAT.name, "encodings": encodings.CACHE_FORMAT.name}
 
 
@@ -28,7 +28,10 @@ def preprocess(graphs: PackedGraphs, signature: Signature, cache: Path | None = 
     Law: a graph gets the same inputs in training and at inference.
     """
     graphs = _with_structure(as_2d_features(graphs), signature)
-    expected, present = signature.num_directions, graphs.edges["field"].size(1) if "field" in graphs.edges else 0
+    expected, present = (
+        signature.num_directions,
+        graphs.edges["edge_field"].size(1) if "edge_field" in graphs.edges else 0,
+    )
     if signature.has_field:
         if present < expected:
             raise ValueError(
@@ -82,7 +85,7 @@ def check_features(graphs: PackedGraphs, signature: Signature, network: NetworkS
     _check_columns("x", graphs.nodes, inputs.nodes, signature.dataset)
     if network.edge_dim and inputs.edges is not None and (structure is None or structure.edge_types is None):
         _check_columns("edge_attr", graphs.edges, inputs.edges, signature.dataset)
-    if network.reads_potential and "potential" not in graphs.nodes:
+    if network.reads_potential and "node_potential" not in graphs.nodes:
         raise ValueError(
             f"potential: expected values of nodes, as in {signature.dataset}, got none; add them as they were made for "
             "training, as dgn.transforms.AddCoordinates does"

@@ -130,7 +130,7 @@ class Run:
         facts = {
             "seed": self.replica.seed,
             "metrics": metrics,
-            "graphs": self.shared.sizes,
+            self.shared.counted: self.shared.sizes,
             "data": self.shared.note,
             "parameters": count_parameters(self.replica.network),
             "epochs": self.replica.schedule.epoch,

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from dgn.aggregation import ScalerKey, degree_scalers
 from dgn.aggregation.scalers import mean_log_degree
-from dgn.data.benchmark import Benchmark, with_fraction
+from dgn.data.benchmark import Benchmark, graphs_in_split, with_fraction
 from dgn.data.datasets.paths import cache_root
 from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.loader.eigenspaces import find_eigenspaces
+from dgn.data.loader.static_batch import StaticBatches
 from dgn.data.packed import PackedGraphs
 from dgn.training.augment import changes_field, mirrors_alone
 from dgn.training.devices import dataset_device
@@ -31,8 +32,8 @@ SPLITS = ("train", "val", "test")
 class SharedData(NamedTuple):
     """What all seeds share: graphs on the device, the splits, the objective that they are trained for.
 
-    ``sizes`` are the numbers of graphs of the splits; ``note`` describes graphs that are not official; ``initial`` is
-    the model whose weights are the first ones (``training.from``).
+    ``sizes`` are the numbers of what is ``counted`` in the splits, graphs or nodes; ``note`` describes graphs that are
+    not official; ``initial`` is the model whose weights are the first ones (``training.from``).
     """
 
     store: DeviceDataset
@@ -40,6 +41,7 @@ class SharedData(NamedTuple):
     splits: dict[str, Split]
     objective: Objective
     signature: Signature
+    counted: str
     sizes: dict[str, int]
     note: str = ""
     initial: StoredModel | None = None
@@ -66,8 +68,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if initial is not None:
         check_inputs(signature, initial)
     graphs = preprocess(benchmark.graphs, signature, cache_root() / "directions")
-    split = graphs.graphs["split"]
-    numbers = [(split == number).nonzero()[:, 0] for number in range(3)]
+    numbers = [graphs_in_split(graphs, split) for split in range(3)]
     for name, chosen in zip(SPLITS, numbers, strict=True):
         if not len(chosen):
             raise ValueError(
@@ -75,8 +76,9 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
             )
     names, plan = _names(experiment, benchmark, graphs), network.plan
     store = DeviceDataset(graphs, names, dataset_device(graphs, device))
-    store.weights = plan.compute_weights(store.edges.get("field"), store.graph, store.nodes.get("gap"))
-    shown = (split == 0).to(store.device)[store.graph.batch]
+    store.weights = plan.compute_weights(store.edges.get("edge_field"), store.graph, store.nodes.get("gap"))
+    assert store.graph.batch is not None
+    shown = torch.isin(store.graph.batch, numbers[0].to(store.device))
     delta = mean_log_degree(store.graph.in_degree[shown]) if initial is None else initial.signature.delta
     if experiment.augmentation.input_noise:
         store.deviation = store.nodes["x"][shown].float().std(dim=0, unbiased=False)
@@ -86,9 +88,9 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if network.tta_mirror or mirrors_alone(experiment.augmentation):
         store.mirrored = reflect_weights(plan, store)
     if mirrors_alone(experiment.augmentation) or not changes_field(experiment.augmentation):
-        store.edges.pop("field", None)  # all weights are known: nobody reads it again
+        store.edges.pop("edge_field", None)  # all weights are known: nobody reads it again
         store.nodes.pop("gap", None)
-    elif "field" not in store.edges:
+    elif "edge_field" not in store.edges:
         raise ValueError(
             f"augmentation: expected a network that reads a field, got aggregators {', '.join(network.aggregators)}; "
             "leave it out, or set data.directions"
@@ -96,9 +98,10 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     if experiment.augmentation.resample:
         store.eigenspaces = find_eigenspaces(graphs, store.graph, data.normalization)
     splits = _make_splits(experiment, store, numbers, objective, benchmark.num_targets, device)
-    sizes = {name: len(chosen) for name, chosen in zip(SPLITS, numbers, strict=True)}
+    counted = "nodes" if "split" in graphs.nodes else "graphs"
+    sizes = {name: int((getattr(graphs, counted)["split"] == split).sum()) for split, name in enumerate(SPLITS)}
     signature = signature.with_delta(delta)
-    return SharedData(store, numbers[0], splits, trained_for, signature, sizes, benchmark.note, initial)
+    return SharedData(store, numbers[0], splits, trained_for, signature, counted, sizes, benchmark.note, initial)
 
 
 def _make_splits(
@@ -111,14 +114,17 @@ def _make_splits(
 ) -> dict[str, Split]:
     """The batches of each split, whose graphs are ``numbers``; with test-time augmentation, of both images."""
     sides = tta_mirror(store) if experiment.network.tta_mirror else (store,)
-    splits = {}
+    splits: dict[str, Split] = {}
+    gathered: tuple[Tensor, list[StaticBatches]] | None = None
     for name, chosen in zip(SPLITS, numbers, strict=True):
-        cuts = cut(chosen, experiment.training.batch_size)
-        shape = store.smallest_shape(cuts)._replace(padded=True)
         # Training graphs that did not fit the device fit it no better as batches.
         place = store.device if name == "train" else device
-        batches = [side.gather(cuts, shape).to(place) for side in sides]
-        splits[name] = Split(batches, objective, targets, device)
+        if gathered is None or not torch.equal(gathered[0], chosen):  # splits of the nodes of one graph share it
+            cuts = cut(chosen, experiment.training.batch_size)
+            shape = store.smallest_shape(cuts)._replace(padded=True)
+            gathered = chosen, [side.gather(cuts, shape) for side in sides]
+        batches = [batch.to(place) for batch in gathered[1]]
+        splits[name] = Split(batches, objective, targets, device, SPLITS.index(name))
         _check_targets(splits[name], name)
     return splits
 
@@ -129,11 +135,12 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
     distorts_potential = augmentation.distortion > 0 and augmentation.distortion_of == "potential"
     reads_potential = experiment.network.reads_potential or distorts_potential
     wanted = {
-        "potential": _needs_coordinates(experiment, benchmark) or reads_potential,
+        "node_potential": _needs_coordinates(experiment, benchmark) or reads_potential,
         "component": augmentation.reflection,
         "y": True,
+        "split": True,
     }
-    if wanted["potential"] and "potential" not in graphs.nodes:
+    if wanted["node_potential"] and "node_potential" not in graphs.nodes:
         raise ValueError(
             "potential: expected values of nodes for network.num_eigenvector_features, the directional readout, "
             "network.tta_mirror, augmentation.mirror, cutout or distortion_of: potential, got graphs with a field "

@@ -45,9 +45,9 @@ class Signature:
     def of(cls, experiment: Experiment, benchmark: Benchmark) -> "Signature":
         """The signature of a network for its training graphs, without their ``delta``."""
         nodes, reflected = benchmark.graphs.nodes, None
-        if experiment.network.tta_mirror and "potential" in nodes:
+        if experiment.network.tta_mirror and "node_potential" in nodes:
             # Decided by all training graphs: in a few, a feature may equal the coordinate by chance.
-            reflected = tuple(last_coordinate(as_columns(nodes["x"]), nodes["potential"]).tolist())
+            reflected = tuple(last_coordinate(as_columns(nodes["x"]), nodes["node_potential"]).tolist())
         return cls(
             benchmark.name,
             benchmark.objective,

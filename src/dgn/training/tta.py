@@ -22,12 +22,12 @@ def reflect_nodes(dataset: DeviceDataset, flip_mask: Tensor, coordinates: Tensor
         ``flip_mask`` [G, 1]; ``coordinates`` [C] masks the features that are the last coordinate (without: those that
         equal it).
     """
-    graph, potential, x = dataset.graph, dataset.nodes["potential"], dataset.nodes["x"]
+    graph, potential, x = dataset.graph, dataset.nodes["node_potential"], dataset.nodes["x"]
     assert graph.batch is not None
     last = potential[:, -1:]
     low, high = coordinate_ranges(last, graph)
     reflected = torch.where(flip_mask[graph.batch], (low + high)[graph.batch] - last, last)
-    nodes = {"potential": torch.cat([potential[:, :-1], reflected], dim=1)}
+    nodes = {"node_potential": torch.cat([potential[:, :-1], reflected], dim=1)}
     if x.is_floating_point():
         mask = last_coordinate(x, potential) if coordinates is None else coordinates.to(x.device)
         nodes["x"] = torch.where(mask, reflected, x)
@@ -37,14 +37,14 @@ def reflect_nodes(dataset: DeviceDataset, flip_mask: Tensor, coordinates: Tensor
 def reflect_field(dataset: DeviceDataset, flip_mask: Tensor) -> Tensor:
     """The field with the sign of its last direction flipped in the graphs of ``flip_mask`` [G, 1]."""
     assert dataset.graph.batch is not None
-    field = dataset.edges["field"].clone()
+    field = dataset.edges["edge_field"].clone()
     field[:, -1:] *= torch.where(flip_mask[dataset.graph.batch[dataset.graph.target]], -1.0, 1.0)
     return field
 
 
 def reflect_weights(plan: Plan, dataset: DeviceDataset) -> Weights:
     """The aggregation weights of all graphs reflected; the present ones where no field is read."""
-    if "field" not in dataset.edges:
+    if "edge_field" not in dataset.edges:
         return dataset.weights
     field = reflect_field(dataset, _all_graphs(dataset))
     return plan.compute_weights(field, dataset.graph, dataset.nodes.get("gap"))

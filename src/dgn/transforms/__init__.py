@@ -2,7 +2,7 @@
 
 from dgn.transforms.augmentations import RandomBasis, RandomDistortion, RandomReflection, RandomRotation
 from dgn.transforms.directed import AddDirectedFields
-from dgn.transforms.directions import AddCoordinates, AddDirections
+from dgn.transforms.directions import AddCoordinates, AddDirections, CheckDirections
 from dgn.transforms.structure import AddRandomWalkPE, AddRings
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "AddDirections",
     "AddRandomWalkPE",
     "AddRings",
+    "CheckDirections",
     "RandomBasis",
     "RandomDistortion",
     "RandomReflection",

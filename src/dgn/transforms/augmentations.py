@@ -9,14 +9,14 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgn.fields import distort, distort_potential, gradient, rotate
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_directions, check_option
 from dgn.spectral.degeneracy import random_rotations
 
 
 class _FieldTransform(BaseTransform):
-    """A random change of ``data.field``, drawn from PyTorch's global generator or from ``generator``.
+    """A random change of ``data.edge_field``, drawn from PyTorch's global generator or from ``generator``.
 
-    ``data.potential`` changes with it; where it cannot follow, it is removed, so that no network reads the old one.
+    ``data.node_potential`` changes with it; where it cannot follow, it is removed: no network reads the old one.
 
     A loader reseeds the global generator in each worker and epoch. A generator that is passed is copied to every worker
     at the start of each epoch in its initial state: use it with ``num_workers=0``, or with one worker and
@@ -31,12 +31,14 @@ class _FieldTransform(BaseTransform):
         return torch.rand(shape, generator=self.generator, device=device)
 
     def field_of(self, data: Any) -> Tensor:
-        if getattr(data, "field", None) is None:
+        if getattr(data, "edge_field", None) is None:
             raise ValueError(
                 f"data: expected a field for {type(self).__name__}, got none; apply AddDirections or AddCoordinates "
                 "before it"
             )
-        return data.field  # type: ignore[no-any-return]
+        if getattr(data, "node_potential", None) is not None:
+            check_directions(data.edge_field, data.node_potential, data.edge_index)
+        return data.edge_field  # type: ignore[no-any-return]
 
 
 class RandomReflection(_FieldTransform):
@@ -50,9 +52,9 @@ class RandomReflection(_FieldTransform):
         owner = _owner(data)
         draws = self.uniform(int(owner.max()) + 1 if len(owner) else 0, field.size(1)).to(field.device)
         sign = torch.where(draws < 0.5, -1.0, 1.0).to(field.dtype)[owner]
-        data.field = field * sign[data.edge_index[1]]
-        if getattr(data, "potential", None) is not None:
-            data.potential = data.potential * sign
+        data.edge_field = field * sign[data.edge_index[1]]
+        if getattr(data, "node_potential", None) is not None:
+            data.node_potential = data.node_potential * sign
         return data
 
 
@@ -82,12 +84,20 @@ class RandomBasis(_FieldTransform):
                 "data: expected eigenspaces for RandomBasis, got none; apply AddDirections(whole_eigenspaces=True) "
                 "before it"
             )
-        if not len(data.eigenspaces):
+        vectors, gaps = data.eigenspaces["vectors"], data.eigenspaces["gaps"]
+        if not len(vectors):
             return data
-        whole = data.eigenspaces.view(data.num_nodes, -1)
-        rotation = random_rotations(data.eigenspace_gaps.view(-1, whole.size(1)), self.generator)[:, :, : field.size(1)]
+        components = int(data.component.max()) + 1 if data.num_nodes else 0
+        if len(vectors) * components != len(gaps) * data.num_nodes:
+            raise ValueError(
+                f"eigenspaces: expected those of {data.num_nodes} nodes in {components} components, got others; apply "
+                "transforms that change nodes before AddDirections"
+            )
+        whole = vectors.view(data.num_nodes, -1)
+        rotation = random_rotations(gaps.view(-1, whole.size(1)), self.generator)[:, :, : field.size(1)]
         potential = torch.einsum("nk,nkl->nl", whole, rotation[data.component])
-        data.potential, data.field = potential.to(field.dtype), gradient(potential, data.edge_index).to(field.dtype)
+        data.node_potential = potential.to(field.dtype)
+        data.edge_field = gradient(potential, data.edge_index).to(field.dtype)
         return data
 
 
@@ -115,7 +125,7 @@ class RandomRotation(_FieldTransform):
         rotated = rotate(field[:, first], field[:, second], angle, data, collinear="keep")
         field = field.clone()
         field[:, first], field[:, second] = rotated
-        data.field = field
+        data.edge_field = field
         return _without_potential(data)
 
 
@@ -139,21 +149,21 @@ class RandomDistortion(_FieldTransform):
     def forward(self, data: Data) -> Data:
         field, batch = self.field_of(data), getattr(data, "batch", None)
         if self.of == "field":
-            data.field = distort(field, data, self.strength, generator=self.generator, batch=batch)
+            data.edge_field = distort(field, data, self.strength, generator=self.generator, batch=batch)
             return _without_potential(data)
-        potential = getattr(data, "potential", None)
+        potential = getattr(data, "node_potential", None)
         if potential is None:
             raise ValueError(
                 "data: expected a potential for RandomDistortion(of='potential'), got none; apply it before a rotation "
                 "or a distortion of the field, and after AddDirections or AddCoordinates"
             )
-        data.potential = distort_potential(potential, self.strength, generator=self.generator, batch=batch)
+        data.node_potential = distort_potential(potential, self.strength, generator=self.generator, batch=batch)
         # A gradient is linear; the gradient of the sum would carry the rounding of the potential.
-        data.field = field + gradient(data.potential - potential, data.edge_index).to(field.dtype)
+        data.edge_field = field + gradient(data.node_potential - potential, data.edge_index).to(field.dtype)
         return data
 
 
 def _without_potential(data: Data) -> Data:
-    if "potential" in data:
-        del data.potential
+    if "node_potential" in data:
+        del data.node_potential
     return data

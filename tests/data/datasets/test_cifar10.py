@@ -65,8 +65,8 @@ def test_the_field_is_the_difference_of_centres_and_edges_are_cached(
     loaded = load_benchmark("cifar10", path=tmp_path, root=tmp_path / "root", device="cpu")
     graphs, edge_index = loaded.graphs, loaded.graphs.graph.edge_index
     centre = graphs.nodes["x"][:, 3:]
-    assert torch.equal(graphs.nodes["potential"], centre)
-    assert torch.equal(graphs.edges["field"], centre[edge_index[0]] - centre[edge_index[1]])
+    assert torch.equal(graphs.nodes["node_potential"], centre)
+    assert torch.equal(graphs.edges["edge_field"], centre[edge_index[0]] - centre[edge_index[1]])
     assert (loaded.coordinates, loaded.note) == (True, "superpixels recomputed from the images")
     monkeypatch.setattr(cifar10, "load_superpixels", None)  # a second call reads what the first wrote
     again = load_benchmark("cifar10", path=tmp_path, root=tmp_path / "root")

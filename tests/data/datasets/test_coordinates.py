@@ -16,8 +16,8 @@ def test_the_field_is_the_gradient_for_any_slices(max_edges: int, monkeypatch: p
     graphs = PackedGraphs.pack([(pair, 2), (alone, 1), (path, 3), (alone, 2), (pair, 2)])
     position = torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
     result = add_coordinates(graphs, position)
-    assert torch.equal(result.edges["field"], gradient(position, graphs.graph.edge_index))
-    assert torch.equal(result.nodes["potential"], position)
+    assert torch.equal(result.edges["edge_field"], gradient(position, graphs.graph.edge_index))
+    assert torch.equal(result.nodes["node_potential"], position)
 
 
 def test_one_row_per_node_is_required() -> None:

@@ -33,10 +33,10 @@ def test_floats_are_continuous_and_integers_are_categories():
 
 def test_one_dimensional_features_become_columns():
     packed = benchmark_from_graphs(
-        graphs(x=torch.rand(3), edge_attr=torch.rand(4), field=torch.rand(4)), "regression"
+        graphs(x=torch.rand(3), edge_attr=torch.rand(4), edge_field=torch.rand(4)), "regression"
     ).graphs
     assert {tuple(values.shape[1:]) for values in (packed.nodes["x"], *packed.edges.values())} == {(1,)}
-    assert set(packed.edges) == {"edge_attr", "field"}
+    assert set(packed.edges) == {"edge_attr", "edge_field"}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_random_split_is_reproducible_and_a_given_split_is_used():
             r"y: expected one class index per row for classification, got shape \[20, 3\]; give y.argmax",
         ),
         (
-            {"field": torch.full((4, 1), torch.nan)},
+            {"edge_field": torch.full((4, 1), torch.nan)},
             "regression",
             r"field: expected finite numbers, got NaN or infinity; impute",
         ),
@@ -111,14 +111,14 @@ def test_a_saved_file_is_trained_on(tmp_path):
 @pytest.mark.parametrize("saved", [False, True], ids=["in memory", "from a file"])
 def test_the_field_of_the_graphs_is_what_is_trained_on(saved, tmp_path):
     field = torch.tensor([[2.0], [0.0], [-1.0], [0.5]])
-    benchmark, data = benchmark_from_graphs(graphs(field=field), "regression"), {"dataset": "own"}
+    benchmark, data = benchmark_from_graphs(graphs(edge_field=field), "regression"), {"dataset": "own"}
     if saved:
         data["path"] = str(tmp_path / "mine.safetensors")
         benchmark.graphs.save(data["path"])
     network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1-signed"]}
     experiment = read_experiment({"name": "mine", "data": data, "network": network})
     benchmark = load_graphs(experiment) if saved else benchmark
-    assert torch.equal(benchmark.graphs.edges["field"], field.repeat(20, 1))
+    assert torch.equal(benchmark.graphs.edges["edge_field"], field.repeat(20, 1))
     weights = prepare(experiment, benchmark, torch.device("cpu")).store.weights
     torch.testing.assert_close(weights.self, dgn.derivative(field.repeat(20, 1), benchmark.graphs.graph).self_weight)
 
@@ -140,7 +140,7 @@ def test_the_field_of_the_graphs_is_what_is_trained_on(saved, tmp_path):
 def test_settings_that_need_more_than_a_field_are_refused(settings, message):
     network = {"hidden": 8, "num_layers": 1, "aggregators": ["mean", "dx1"], **settings.get("network", {})}
     config = {"name": "mine", "data": {"dataset": "own"}, "training": {"epochs": 1}, **settings, "network": network}
-    benchmark = benchmark_from_graphs(graphs(field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
+    benchmark = benchmark_from_graphs(graphs(edge_field=torch.ones(4, 1), gap=torch.ones(3, 1)), "regression")
     with pytest.raises(ValueError, match=message):
         train(read_experiment(config), benchmark, seeds=[1], device="cpu")
 

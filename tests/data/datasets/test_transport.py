@@ -118,9 +118,9 @@ def test_packed_trajectories_agree_with_each_other(graphs):
     torch.testing.assert_close(nodes["y"][:, 0], frames[:, 1] - frames[:, 0])
     step = nodes["position"][graph.source] - nodes["position"][graph.target]
     wind = nodes["x"][graph.target, 1:3]
-    torch.testing.assert_close(graphs.edges["field"][:, 0], (wind * step).sum(dim=1), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(graphs.edges["edge_field"][:, 0], (wind * step).sum(dim=1), atol=1e-6, rtol=1e-5)
     left = torch.stack([-wind[:, 1], wind[:, 0]], dim=1)
-    torch.testing.assert_close(graphs.edges["field"][:, 1], (left * step).sum(dim=1), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(graphs.edges["edge_field"][:, 1], (left * step).sum(dim=1), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(graphs.edges["edge_attr"][:, :2], step / transport.SPACING)
     first = slice(0, int(graphs.node_pointer[1]))
     assert float(nodes["x"][first, 1:3].square().sum(dim=1).mean().sqrt()) == pytest.approx(1, rel=1e-3)
@@ -128,7 +128,7 @@ def test_packed_trajectories_agree_with_each_other(graphs):
 
 def test_the_scalar_moves_downwind(graphs):
     """The change is minus the derivative along the wind, for the most part: the sign of the field is physical."""
-    slope = dgn.directional_derivative(graphs.nodes["x"][:, 0], graphs.edges["field"], graphs.graph)[:, 0]
+    slope = dgn.directional_derivative(graphs.nodes["x"][:, 0], graphs.edges["edge_field"], graphs.graph)[:, 0]
     change = graphs.nodes["y"][:, 0]
     correlation = float(torch.corrcoef(torch.stack([slope, change]))[0, 1])
     assert correlation < -0.5

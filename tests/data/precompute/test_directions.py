@@ -32,13 +32,13 @@ def chunked(monkeypatch: pytest.MonkeyPatch) -> PackedGraphs:
 def test_names_dtypes_and_shapes_of_the_added_tensors(chunked: PackedGraphs) -> None:
     added = add_directions(chunked, k=3)
     assert {name: value.dtype for name, value in added.nodes.items()} == {
-        "potential": torch.float32,
+        "node_potential": torch.float32,
         "component": torch.int16,
         "repeated": torch.bool,
         "gap": torch.float32,
     }
-    assert added.nodes["potential"].shape == added.nodes["repeated"].shape == (chunked.num_nodes, 3)
-    assert added.edges["field"].shape == (chunked.num_edges, 3)
+    assert added.nodes["node_potential"].shape == added.nodes["repeated"].shape == (chunked.num_nodes, 3)
+    assert added.edges["edge_field"].shape == (chunked.num_edges, 3)
     expected = dgn.directions(chunked.graph, k=3)
     assert torch.equal(added.nodes["repeated"], expected.repeated()[expected.component])
     gap = expected.gap[expected.component].float()
@@ -106,8 +106,8 @@ def test_failing_graphs_are_named(chunked: PackedGraphs) -> None:
     ):
         added = add_directions(chunked.with_values(edges={"edge_weight": weight}))
     failed = chunked.graph.batch == bad
-    assert not added.nodes["potential"][failed].any()
-    assert torch.equal(added.nodes["potential"][~failed], clean.nodes["potential"][~failed])
+    assert not added.nodes["node_potential"][failed].any()
+    assert torch.equal(added.nodes["node_potential"][~failed], clean.nodes["node_potential"][~failed])
 
 
 def test_graphs_that_all_fail_are_an_error() -> None:
@@ -138,16 +138,18 @@ def test_many_components_keep_their_indices() -> None:
 def test_no_graphs_and_empty_graphs() -> None:
     for graphs in (PackedGraphs.pack([]), PackedGraphs.pack([(torch.zeros(2, 0, dtype=torch.long), 0)])):
         added = add_directions(graphs, k=2)
-        assert added.nodes["potential"].shape == added.edges["field"].shape == (0, 2)
+        assert added.nodes["node_potential"].shape == added.edges["edge_field"].shape == (0, 2)
 
 
 def test_weights_are_selected_by_name(small: PackedGraphs) -> None:
-    plain = add_directions(small).nodes["potential"]
+    plain = add_directions(small).nodes["node_potential"]
     weight = torch.tensor([1.0, 1.0, 9.0, 9.0, 1.0, 1.0])
-    assert not torch.equal(add_directions(small.with_values(edges={"edge_weight": weight})).nodes["potential"], plain)
+    assert not torch.equal(
+        add_directions(small.with_values(edges={"edge_weight": weight})).nodes["node_potential"], plain
+    )
     named = small.with_values(edges={"strength": weight})
-    assert torch.equal(add_directions(named).nodes["potential"], plain)
-    assert not torch.equal(add_directions(named, edge_weight="strength").nodes["potential"], plain)
+    assert torch.equal(add_directions(named).nodes["node_potential"], plain)
+    assert not torch.equal(add_directions(named, edge_weight="strength").nodes["node_potential"], plain)
     with pytest.raises(ValueError, match="did you mean 'strength'"):
         add_directions(named, edge_weight="strenght")
 
@@ -158,7 +160,7 @@ def test_directions_of_a_dataset_equal_those_of_the_transform() -> None:
     added = add_directions(PackedGraphs.from_data(dataset), k=2, normalization="rw")
     for index, data in enumerate(dataset):
         single = AddDirections(2, "rw")(Data(edge_index=data.edge_index, num_nodes=data.num_nodes))
-        torch.testing.assert_close(added[index].potential.abs(), single.potential.abs(), atol=1e-5, rtol=0)
+        torch.testing.assert_close(added[index].node_potential.abs(), single.node_potential.abs(), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ make_app()(standalone_mode=False)
 print(sessions)
 """
     assert run(code, *args) == "[('local',)]"
-    potential = load_graphs(tmp_path / "out.parquet").nodes["potential"]
-    torch.testing.assert_close(potential, add_directions(graphs).nodes["potential"])
+    potential = load_graphs(tmp_path / "out.parquet").nodes["node_potential"]
+    torch.testing.assert_close(potential, add_directions(graphs).nodes["node_potential"])
 
 
 def test_a_chunk_is_sent_without_the_rest_of_the_dataset() -> None:

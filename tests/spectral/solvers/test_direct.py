@@ -10,7 +10,7 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 import dgn
 from dgn import Graph
-from dgn.graph.components import components
+from dgn.graph.components import components, members
 from dgn.spectral.laplacians import adjacency, normalized
 from dgn.spectral.solvers import select
 from dgn.spectral.solvers.direct import Edges, solve_direct
@@ -32,7 +32,8 @@ def solved(graph: Graph, symmetric: bool, weight: torch.Tensor | None, count: in
     label = components(matrix)
     sizes = np.bincount(label)
     laplacian = normalized(matrix, "sym" if symmetric else None).toarray()
-    values, vectors, degree = solve_direct(Edges.of(matrix), label, np.flatnonzero(sizes > 1), count, symmetric)
+    chosen = np.flatnonzero(sizes > 1)
+    values, vectors, degree, _ = solve_direct(Edges.of(matrix), label, members(label), chosen, count, symmetric)
     np.testing.assert_allclose(degree, matrix.sum(axis=1), rtol=1e-14)
     return laplacian, label, sizes, (values, vectors)
 

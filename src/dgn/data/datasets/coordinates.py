@@ -14,10 +14,10 @@ def add_coordinates(graphs: PackedGraphs, coordinates: Tensor) -> PackedGraphs:
     r"""The graphs with coordinates as potentials $\phi$ and the field $\phi_j - \phi_i$ on edges j -> i.
 
     Shapes:
-        ``coordinates`` [N, k]; ``nodes["potential"]`` [N, k] and ``edges["field"]`` [E, k], both float32.
+        ``coordinates`` [N, k]; ``nodes["node_potential"]`` [N, k] and ``edges["edge_field"]`` [E, k], both float32.
 
     >>> pair = PackedGraphs.pack([(torch.tensor([[0], [1]]), 2)])
-    >>> add_coordinates(pair, torch.tensor([[0.0, 1.0], [2.0, 1.0]])).edges["field"].tolist()
+    >>> add_coordinates(pair, torch.tensor([[0.0, 1.0], [2.0, 1.0]])).edges["edge_field"].tolist()
     [[-2.0, 0.0]]
     """
     if coordinates.dim() != 2 or len(coordinates) != graphs.num_nodes:
@@ -36,4 +36,4 @@ def add_coordinates(graphs: PackedGraphs, coordinates: Tensor) -> PackedGraphs:
         source, target = graphs.edge_index[:, edges].long() + first
         torch.sub(potential[source], potential[target], out=field[edges])
         graph = end
-    return graphs.with_values(nodes={"potential": potential}, edges={"field": field})
+    return graphs.with_values(nodes={"node_potential": potential}, edges={"edge_field": field})

@@ -31,7 +31,7 @@ def load_digits(seed: int = 0) -> PackedGraphs:
     determines the random split of 70, 10 and 20 percent.
 
     Shapes:
-        ``nodes["x"]`` [64 G, 1] float32, ``nodes["potential"]`` [64 G, 2], ``edges["field"]`` [224 G, 2],
+        ``nodes["x"]`` [64 G, 1] float32, ``nodes["node_potential"]`` [64 G, 2], ``edges["edge_field"]`` [224 G, 2],
         ``graphs["y"]`` and ``graphs["split"]`` [G] uint8.
 
     >>> load_digits().graphs["split"].bincount().tolist()

@@ -1,9 +1,9 @@
 """A benchmark from arbitrary graphs: categories, widths and targets are inferred from their tensors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,28 +12,33 @@ from dgn.data.benchmark import Benchmark
 from dgn.data.io.sources import PACKED, TABLE, load_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import SHARES
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_directions, check_option
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MASKS = ("train_mask", "val_mask", "test_mask")  # of the nodes of a graph, as PyG calls them
 METRICS = {  # by default
     "regression": "mae",
-    "node-regression": "mae",
     "classification": "accuracy",
+    "node-regression": "mae",
     "node-classification": "balanced-accuracy",
     "multi-label": "roc-auc",
 }
 
 
 def benchmark_from_graphs(
-    graphs: PackedGraphs | Iterable[Any], objective: str, metric: str | None = None, seed: int = 0
+    graphs: "PackedGraphs | Data | Iterable[Data]", objective: str, metric: str | None = None, seed: int = 0
 ) -> Benchmark:
     """A benchmark from packed graphs or PyG ``Data`` with features ``x`` (and ``edge_attr``) and targets ``y``.
 
-    ``objective`` is "regression", "node-regression", "classification", "node-classification" or "multi-label"; NaN and
+    ``objective`` is "regression", "classification", "multi-label", "node-regression" or "node-classification"; NaN and
     negative classes are missing targets. Integers in ``x`` and ``edge_attr`` are categories, floats are continuous
     features. Without ``split`` (0 training, 1 validation, 2 test, per graph), a random split of 80, 10 and 10 percent
-    is drawn with ``seed``. ``benchmark.graphs.save("mine.safetensors")``, ``.npz`` or ``.parquet`` stores objective
-    and metric too. If the graphs have a ``field``, the network uses it; otherwise eigenvectors are computed where
-    needed.
+    is drawn with ``seed``. For nodes, the masks ``train_mask``, ``val_mask`` and ``test_mask`` split the nodes of each
+    graph instead, of one graph too; so does a random split of the nodes of a single graph.
+    ``benchmark.graphs.save("mine.safetensors")``, ``.npz`` or ``.parquet`` stores objective and metric too. If the
+    graphs have an ``edge_field``, the network uses it; otherwise eigenvectors are computed where needed.
 
     >>> from torch_geometric.data import Data
     >>> edge_index = torch.tensor([[0, 1], [1, 0]])
@@ -43,12 +48,16 @@ def benchmark_from_graphs(
     ('mae', 1, [8, 1, 1])
     """
     check_option("objective", objective, tuple(METRICS))
-    packed = graphs if isinstance(graphs, PackedGraphs) else PackedGraphs.from_data(graphs)
+    if not isinstance(graphs, PackedGraphs):
+        graphs = PackedGraphs.from_data([graphs] if hasattr(graphs, "edge_index") else graphs)
+    packed = graphs
     level = "nodes" if objective.startswith("node") else "graphs"
     for name, table in (("x", "nodes"), ("y", level)):
         if name not in getattr(packed, table):
             raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
-    packed = as_2d_features(_with_split(packed, seed))
+    packed = as_2d_features(_with_split(packed, level, seed))
+    if "edge_field" in packed.edges and "node_potential" in packed.nodes:
+        check_directions(packed.edges["edge_field"], packed.nodes["node_potential"], packed.graph.edge_index)
     y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
     metric = metric or METRICS[objective]
     return Benchmark(
@@ -59,7 +68,7 @@ def benchmark_from_graphs(
         num_targets=_num_targets(y, objective),
         node_categories=_categories("x", packed.nodes["x"]),
         edge_categories=None if edge_attr is None else _categories("edge_attr", edge_attr),
-        coordinates="field" in packed.edges,
+        coordinates="edge_field" in packed.edges,
     )
 
 
@@ -82,27 +91,65 @@ def load_packed_benchmark(path: str | Path | None) -> Benchmark:
     return benchmark_from_graphs(graphs, graphs.info["objective"], graphs.info["metric"])
 
 
-def _with_split(graphs: PackedGraphs, seed: int) -> PackedGraphs:
-    if "split" not in graphs.graphs:
-        order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(seed))
-        held_out = [max(1, round(share * len(graphs))) for share in SHARES[1:]]
-        split = torch.zeros(len(graphs), dtype=torch.uint8)
-        split[order[: held_out[0]]] = 1
-        split[order[held_out[0] : sum(held_out)]] = 2
-        graphs = graphs.with_values(graphs={"split": split})
-    labels = sorted(set(graphs.graphs["split"].flatten().tolist()))
-    if labels != [0, 1, 2]:
+def _with_split(graphs: PackedGraphs, level: str, seed: int) -> PackedGraphs:
+    """The graphs with a split: their own, that of the masks of their nodes, or a random one."""
+    masks = [name for name in MASKS if name in graphs.nodes]
+    if level == "nodes" and masks:
+        return _split_by_masks(graphs, masks)
+    if level == "nodes" and (len(graphs) == 1 or "split" in graphs.nodes):
+        split = graphs.nodes["split"] if "split" in graphs.nodes else _draw_split(graphs.num_nodes, seed)
+        _check_split(split, "nodes")
+        return graphs.with_values(nodes={"split": split})
+    split = graphs.graphs["split"] if "split" in graphs.graphs else _draw_split(len(graphs), seed)
+    _check_split(split, "graphs")
+    return graphs.with_values(graphs={"split": split})
+
+
+def _draw_split(count: int, seed: int) -> Tensor:
+    """A random split of 80, 10 and 10 percent."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    held_out = [max(1, round(share * count)) for share in SHARES[1:]]
+    split = torch.zeros(count, dtype=torch.uint8)
+    split[order[: held_out[0]]] = 1
+    split[order[held_out[0] : sum(held_out)]] = 2
+    return split
+
+
+def _split_by_masks(graphs: PackedGraphs, names: Sequence[str]) -> PackedGraphs:
+    """The graphs with ``nodes["split"]`` in place of the masks: 0, 1 and 2, and 3 for nodes of no mask."""
+    if len(names) < len(MASKS):
+        raise ValueError(f"{MASKS[0]}: expected {', '.join(MASKS)}, got {', '.join(names)} alone; give all three")
+    masks = [graphs.nodes[name] for name in MASKS]
+    for name, mask in zip(MASKS, masks, strict=True):
+        if mask.dtype != torch.bool or mask.dim() != 1:
+            raise ValueError(
+                f"{name}: expected one boolean for each node, got {mask.dtype} of shape {list(mask.shape)}; of several "
+                f"splits choose one, as data.{name}[:, 0]"
+            )
+    if int(torch.stack(masks).sum(dim=0).max()) > 1:
+        raise ValueError(f"{MASKS[0]}: expected masks that do not overlap, got nodes of several splits; remove them")
+    split = torch.full_like(masks[0], 3, dtype=torch.uint8)
+    for number, mask in enumerate(masks):
+        split[mask] = number
+    _check_split(split, "nodes")
+    nodes = {name: value for name, value in graphs.nodes.items() if name not in MASKS}
+    return replace(graphs, nodes={**nodes, "split": split})
+
+
+def _check_split(split: Tensor, counted: str) -> None:
+    """Require all three splits, and nothing else; 3 for nodes of none."""
+    labels = sorted(set(split.flatten().tolist()))
+    if labels != [0, 1, 2] and (counted == "graphs" or labels != [0, 1, 2, 3]):
         raise ValueError(
-            f"split: expected graphs for training (0), validation (1) and test (2), got {labels} for {len(graphs)} "
-            "graphs; give more graphs, or a split"
+            f"split: expected {counted} for training (0), validation (1) and test (2), got {labels} for {len(split)} "
+            f"{counted}; give more {counted}, or a split"
         )
-    return graphs
 
 
 def as_2d_features(graphs: PackedGraphs) -> PackedGraphs:
     """The graphs with continuous features and fields in two dimensions; NaN and infinity are refused."""
     tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
-    for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "field")):
+    for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "edge_field")):
         values = getattr(graphs, level).get(name)
         if values is not None and values.is_floating_point():
             if not bool(values.isfinite().all()):

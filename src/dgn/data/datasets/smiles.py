@@ -16,9 +16,10 @@ CHIRALITIES = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "
 HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other")
 BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
-OGB, CENTRES = "ogb 1", "ogb, centres R and S 1"  # featurizations: a model refuses others
+OGB, CENTRES = "ogb 1", "ogb, centres R and S, canonical order 2"  # featurizations: a model refuses others
 CHIRALITY, CIP = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
 WIDTH = 9  # atom features
+IMPOSSIBLE = "dgn_impossible"  # property of a molecule whose valences RDKit rejects: the reason
 LIMITS = {"degree": 10, "hydrogens": 8, "radicals": 4, "charge": 5}  # larger values share one category
 
 
@@ -57,14 +58,15 @@ def pack_smiles(smiles: Iterable[str], progress: bool = False, featurization: st
     """
     strings = list(smiles)
     with progress_bar("reading SMILES", len(strings), "molecules", progress) as advance:
-        return pack_parsed(_parse_all(strings, advance), featurization)
+        return pack_parsed(_parse_all(strings, featurization, advance), featurization)
 
 
 def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGraphs:
     """Packed graphs of RDKit molecules, as :func:`parse_smiles` returns them; an iterator is consumed one by one.
 
     With the featurization ``CENTRES``, stereo centres are R and S. OGB's chirality tags, clockwise or not, depend on
-    the order of neighbours in the SMILES, so that another SMILES of the molecule would give another prediction.
+    the order of neighbours in the SMILES, so that another SMILES of the molecule would give another prediction; for the
+    same reason molecules are first brought into a canonical order (:func:`standardize`).
 
     >>> pack_parsed([parse_smiles("C=O")])
     PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
@@ -98,14 +100,48 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
     )
 
 
-def _parse_all(smiles: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
-    for molecule in smiles:
-        yield parse_smiles(molecule)
+def _parse_all(smiles: list[str], featurization: str, advance: Callable[[int], None]) -> Iterator[Any]:
+    for text in smiles:
+        molecule = parse_smiles(text)
+        yield molecule if featurization == OGB else standardize(molecule)
         advance(1)
 
 
+def standardize(molecule: Any) -> Any:
+    """The molecule with its atoms in canonical order, without isotopes, atom map numbers and explicit hydrogens.
+
+    Laws: all SMILES of a molecule give the same molecule, and so do its isotopologues.
+
+    >>> molecules = [standardize(parse_smiles(smiles)) for smiles in ("[2H]OC", "CO", "O[13CH3]")]
+    >>> [[atom.GetSymbol() for atom in molecule.GetAtoms()] for molecule in molecules]
+    [['C', 'O'], ['C', 'O'], ['C', 'O']]
+    """
+    return parse_smiles(standard_smiles(molecule))
+
+
+def standard_smiles(molecule: Any) -> str:
+    """Canonical SMILES without isotopes and atom map numbers, of which :func:`standardize` takes the order of atoms."""
+    from rdkit import Chem
+
+    copy = Chem.Mol(molecule)
+    for atom in copy.GetAtoms():
+        atom.SetIsotope(0)
+        atom.SetAtomMapNum(0)
+    text = str(Chem.MolToSmiles(copy))
+    read = parse_smiles(text)
+    # Reading removes hydrogens that had an isotope, and stereo centres that they made: the order may change.
+    has_changed = read.GetNumAtoms() < copy.GetNumAtoms() or "@" in text
+    return str(Chem.MolToSmiles(read)) if has_changed else text
+
+
 def parse_smiles(smiles: str) -> Any:
-    """The RDKit molecule of a SMILES string; an invalid one raises a ValueError with the reason."""
+    """The RDKit molecule of a SMILES string; an invalid one raises a ValueError with the reason.
+
+    Impossible valences are read, as OGB's older RDKit did, and named in the property ``IMPOSSIBLE``.
+
+    >>> parse_smiles("CF(F)F").GetProp(IMPOSSIBLE)
+    'impossible valence of fluorine (atom 2 has 3 bonds)'
+    """
     check_package("SMILES", "rdkit")
     from rdkit import Chem, rdBase
 
@@ -120,11 +156,26 @@ def parse_smiles(smiles: str) -> Any:
         if parsed is None:
             raise ValueError(f"smiles: expected a molecule that RDKit can read, got {smiles!r}; check its spelling")
         parsed.UpdatePropertyCache(strict=False)
+        reason = _impossible_valence(parsed)
         try:
             Chem.SanitizeMol(parsed, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
         except ValueError as error:
             raise ValueError(f"smiles: expected a valid molecule, got {smiles!r}: {error}; correct it") from error
+    parsed.SetProp(IMPOSSIBLE, reason)
     return parsed
+
+
+def _impossible_valence(molecule: Any) -> str:
+    """The first atom whose valence RDKit rejects, as text."""
+    from rdkit import Chem
+
+    for problem in Chem.DetectChemistryProblems(molecule):
+        if problem.GetType() == "AtomValenceException":
+            atom: Any = molecule.GetAtomWithIdx(problem.GetAtomIdx())
+            name = Chem.GetPeriodicTable().GetElementName(atom.GetAtomicNum()).lower()
+            bonds = atom.GetValence(Chem.ValenceType.EXPLICIT)
+            return f"impossible valence of {name} (atom {atom.GetIdx() + 1} has {bonds} bonds)"
+    return "impossible valence"
 
 
 @cache  # there are few distinct atoms and bonds, and RDKit is slow to format the name of a category

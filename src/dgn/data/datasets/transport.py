@@ -70,13 +70,13 @@ def generate_transport(
         - ``nodes["x"]`` [N, 4]: the scalar, the wind (east, north), 1 on walls and obstacles;
         - ``nodes["y"]`` [N, 1]: the change of the scalar until the next frame;
         - ``nodes["position"]`` [N, 2];
-        - ``edges["field"]`` [E, 2]: the wind projected on edges, :math:`F_{ij} = v_i \cdot (p_j - p_i)`, and the same
-          of the wind turned by 90 degrees to the left; the sign is physical;
+        - ``edges["edge_field"]`` [E, 2]: the wind projected on edges, :math:`F_{ij} = v_i \cdot (p_j - p_i)`, and the
+          same of the wind turned by 90 degrees to the left; the sign is physical;
         - ``edges["edge_attr"]`` [E, 3]: :math:`p_j - p_i` and its length, in spacings;
         - ``graphs["split"]`` [G] uint8.
 
     >>> graphs = generate_transport((1, 1, 1), trajectories=1, frames=2, spacing=0.2)
-    >>> graphs.nodes["frames"].shape[1], graphs.nodes["x"].shape[1], graphs.edges["field"].shape[1]
+    >>> graphs.nodes["frames"].shape[1], graphs.nodes["x"].shape[1], graphs.edges["edge_field"].shape[1]
     (3, 4, 2)
     """
     if min(split) < 1 or min(trajectories, frames) < 1 or not 0 < spacing <= 0.25 or not wind > 0:
@@ -107,7 +107,7 @@ def _pack(packed: list[dict[str, Tensor]], part: Tensor, note: str) -> PackedGra
             "frames": frames,
             "position": torch.cat([each["position"] for each in packed]),
         },
-        edges={name: torch.cat([each[name] for each in packed]) for name in ("field", "edge_attr")},
+        edges={name: torch.cat([each[name] for each in packed]) for name in ("edge_field", "edge_attr")},
         graphs={"split": part},
         info={"note": note},
     )
@@ -140,7 +140,7 @@ def _draw_mesh(
     shared = {
         "inputs": np.concatenate([velocity, boundary[:, None]], axis=1),
         "position": mesh.position,
-        "field": np.stack([along, across], axis=1),
+        "edge_field": np.stack([along, across], axis=1),
         "edge_attr": np.concatenate([step, length], axis=1) / SPACING,
     }
     tensors = {name: torch.from_numpy(values).float() for name, values in shared.items()}

@@ -200,7 +200,7 @@ def _values(table: Any, nodes: Array, edges: Array) -> dict[str, dict[str, Tenso
             continue
         values, count = lists
         fits = {"nodes": np.array_equal(count, nodes), "edges": np.array_equal(count, edges)}
-        is_edge_name = "edge" in name or name == "field"
+        is_edge_name = "edge" in name
         likely = "edges" if fits["edges"] and (is_edge_name or not fits["nodes"]) else "nodes"
         if fits[likely]:
             tensors[likely][name] = torch.tensor(values)
@@ -212,13 +212,13 @@ def _values(table: Any, nodes: Array, edges: Array) -> dict[str, dict[str, Tenso
 def with_direction_columns(table: Any, graphs: PackedGraphs, directions: ChunkDirections) -> Any:
     """The table with the columns of the directions; columns of the same name are replaced.
 
-    ``potential`` is a list of k numbers per node, ``field`` per edge, ``eigenvalues`` and ``repeated`` per connected
-    component; ``component`` is the index of a node's component within its graph.
+    ``node_potential`` is a list of k numbers per node, ``edge_field`` per edge, ``eigenvalues`` and ``repeated`` per
+    connected component; ``component`` is the index of a node's component within its graph.
     """
     components = pad(directions.components.cumsum(0), (1, 0))
     columns = {
-        "potential": list_column(directions.potential, graphs.node_pointer),
-        "field": list_column(directions.field, graphs.edge_pointer),
+        "node_potential": list_column(directions.potential, graphs.node_pointer),
+        "edge_field": list_column(directions.field, graphs.edge_pointer),
         "component": list_column(directions.component, graphs.node_pointer),
         "eigenvalues": list_column(directions.eigenvalues, components),
         "repeated": list_column(directions.repeated, components),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from dgn.data.io.npz import check_entries
@@ -16,8 +17,12 @@ DAMAGED = (
     ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, IndexError, KeyError, MemoryError,
     NotImplementedError, RuntimeError, TypeError, UnicodeError, ValueError, zipfile.BadZipFile,
 )  # fmt: skip
-# What a pickle of tensors may call, by module and name; storages are the pickled bytes of another file.
+# What a pickle of tensors and arrays may call, by module and name; storages are the pickled bytes of another file.
 TENSORS = {
+    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
+    ("numpy._core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
     ("collections", "OrderedDict"): dict,
     ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
     ("torch.storage", "_load_from_bytes"): lambda content: torch.load(io.BytesIO(content), weights_only=True),
@@ -76,7 +81,7 @@ def read_data(path: Path) -> Iterator[Any]:
 
 
 def read_pickle(path: Path) -> Any:
-    """The content of a pickle of plain Python and tensors; anything else is refused."""
+    """The content of a pickle of plain Python, tensors and arrays; anything else is refused."""
     with path.open("rb") as file:
         try:
             return _TensorUnpickler(file).load()

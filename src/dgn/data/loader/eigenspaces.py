@@ -41,7 +41,7 @@ def find_eigenspaces(graphs: PackedGraphs, graph: Graph, normalization: Normaliz
     assert batch is not None
     chosen = torch.zeros(len(graphs), dtype=torch.bool)
     chosen[batch[graphs.nodes["repeated"].any(dim=1)]] = True
-    k, index = graphs.edges["field"].size(1), chosen.nonzero()[:, 0]
+    k, index = graphs.edges["edge_field"].size(1), chosen.nonzero()[:, 0]
     found = whole_eigenspaces(graphs.select(index), k=k, normalization=normalization)
     is_node = chosen[batch].to(device)
     node, edge = is_node.nonzero()[:, 0], is_node[graph.target].nonzero()[:, 0]

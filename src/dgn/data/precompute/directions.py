@@ -57,7 +57,7 @@ def add_directions(
 ) -> PackedGraphs:
     """The graphs with the directions of each: :func:`dgn.directions` for a dataset.
 
-    Adds ``nodes["potential"]`` [N, k] and ``edges["field"]`` [E, k], float32 and computed in float64;
+    Adds ``nodes["node_potential"]`` [N, k] and ``edges["edge_field"]`` [E, k], float32 and computed in float64;
     ``nodes["component"]`` [N], the index of the connected component within its graph; ``nodes["repeated"]`` [N, k],
     whether the eigenvalue of that direction is repeated in the node's component; ``nodes["gap"]`` [N, k] float32, its
     relative gap to the next eigenvalue there. ``edge_weight`` names the edge tensor with the weights of the
@@ -73,7 +73,7 @@ def add_directions(
 
     >>> two = PackedGraphs.pack([(torch.tensor([[0, 1], [1, 0]]), 2), (torch.tensor([[0, 1], [1, 2]]), 4)])
     >>> added = add_directions(two, k=1)
-    >>> added.nodes["component"].tolist(), added.edges["field"].shape
+    >>> added.nodes["component"].tolist(), added.edges["edge_field"].shape
     ([0, 0, 0, 0, 0, 1], torch.Size([4, 1]))
     """
     request = replace(make_request(k, normalization, edge_weight, graphs.edges), arcsine=arcsine)
@@ -179,10 +179,10 @@ def with_directions(graphs: PackedGraphs, directions: ChunkDirections, request: 
         index = first.repeat_interleave(graphs.node_pointer.diff()) + component
         fits_int16 = not len(component) or int(component.max()) < 2**15
         nodes = {
-            "potential": directions.potential,
+            "node_potential": directions.potential,
             "component": component.short() if fits_int16 else component,
             "repeated": directions.repeated[index],
             "gap": directions.gap[index].float(),
         }
-        result = graphs.with_values(nodes=nodes, edges={"field": directions.field})
+        result = graphs.with_values(nodes=nodes, edges={"edge_field": directions.field})
     return replace(result, info={**graphs.info, "directions": json.dumps(asdict(request))})

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dgn.data.benchmark import Benchmark
+from dgn.data.benchmark import Benchmark, graphs_in_split
 from dgn.data.io.files import digest
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.cache import Cache, CacheFormat
@@ -49,7 +49,8 @@ def with_encodings(
             f"{benchmark.structure.random_walk} steps and rings {list(benchmark.structure.rings)}; load them again"
         )
     graphs, edge_types = benchmark.graphs, None
-    training = graphs.graphs["split"] == 0  # scaling and edge types are fitted on the training graphs alone
+    training = torch.zeros(len(graphs), dtype=torch.bool)
+    training[graphs_in_split(graphs, 0)] = True  # scaling and edge types are fitted on the training graphs alone
     encodings, counts = structural_encodings(graphs, rwse_steps, ring_sizes, cache, progress)
     if counts is not None:
         graphs, edge_types = _encode_edges(benchmark, counts, training.repeat_interleave(graphs.edge_pointer.diff()))

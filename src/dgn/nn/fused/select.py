@@ -86,7 +86,7 @@ def _traits(conv: "DGNConv", weights: Weights | None, edge_attr: "Edges", kernel
     return LayerTraits(
         kernels_apply=kernels_apply,
         backend=conv.backend,
-        linear_messages=conv.message is None or isinstance(conv.message, MessageLinear),
+        linear_messages=not conv.explain and (conv.message is None or isinstance(conv.message, MessageLinear)),
         one_pass=conv.plan.one_pass,
         width=max(conv.in_channels, conv.out_channels),
         edge_types=len(edge_attr.table) if isinstance(edge_attr, EdgeTable) else 0,

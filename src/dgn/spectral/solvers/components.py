@@ -26,10 +26,11 @@ def solve_small(
 ) -> tuple[Array, Array]:
     """Eigenvalues [C, count] and vectors [N, count] of all components of 2 to ``largest`` nodes."""
     if solver == "direct":
+        from dgn.graph.components import members
         from dgn.spectral.solvers.direct import Edges, solve_direct
 
         small = np.flatnonzero((sizes > 1) & (sizes <= largest))
-        return solve_direct(Edges.of(matrix), label, small, count, by_degree)[:2]
+        return solve_direct(Edges.of(matrix), label, members(label), small, count, by_degree)[:2]
     values, vectors = np.full((len(sizes), count), np.nan), np.zeros((len(label), count))
     for solution in solve_dense(symmetric, trivial, label, largest, count):
         store(solution, values, vectors)

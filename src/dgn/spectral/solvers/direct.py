@@ -1,5 +1,6 @@
 """The lowest eigenvectors of many small components (Numba), eight components of one size at once."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,8 +62,7 @@ def solve_edges(
         scale = unit_scale(np.where(source == target, 0, weight), component[target], len(group.size))
         edges = edges._replace(weight=weight / scale[component[target]])
     several = np.flatnonzero(group.size > 1)
-    values, vectors, degree = solve_direct(edges, component, several, count, bool(normalization))
-    rounding = rounding_of(degree, component, len(group.size), bool(normalization))
+    values, vectors, degree, rounding = solve_direct(edges, component, group, several, count, bool(normalization))
     error = vector_rounding(values, rounding)
     if normalization == "rw":
         error *= scale_by_degree(vectors, degree, component, group.size)
@@ -75,8 +75,8 @@ def solve_edges(
 
 
 def solve_direct(
-    edges: Edges, component: Integers, chosen: Integers, count: int, symmetric: bool
-) -> tuple[Array, Array, Array]:
+    edges: Edges, component: Integers, group: Members, chosen: Integers, count: int, symmetric: bool
+) -> tuple[Array, Array, Array, Array]:
     r"""The lowest non-trivial eigenpairs of some components, directly from the edges.
 
     The matrix is D - A with :math:`A_{ij} = \max(W_{ij}, W_{ji})`, or with ``symmetric``
@@ -87,10 +87,10 @@ def solve_direct(
     eigenspace has its canonical basis, also where it goes on beyond the last column; but not that of the last column
     alone.
 
-    ``component`` [N] numbers the component of each node. Returns values [C, count] and vectors [N, count], with NaN
-    and 0 where there are none, and the degree [N], 0 on components that were not chosen.
+    ``component`` [N] numbers the component of each node, and ``group`` has its members. Returns values [C, count] and
+    vectors [N, count], with NaN and 0 where there are none, the degree [N], 0 on components that were not chosen, and
+    the rounding of the values [C].
     """
-    group = members(component)
     values, vectors, degree, more = _lowest(edges, component, group, chosen, count, symmetric)
     rounding = rounding_of(degree, component, len(values), symmetric)
     arrays = chosen, *group[:3], values, rounding, REPEATED, PIVOT, vectors
@@ -101,7 +101,7 @@ def solve_direct(
         for extra in np.unique(more[more >= 1]):
             nodes = (more == extra)[component]
             vectors[nodes] = _of_whole_eigenspaces(edges, component, nodes, count, int(extra), symmetric)
-    return values, vectors, degree
+    return values, vectors, degree, rounding
 
 
 def _of_whole_eigenspaces(
@@ -114,7 +114,7 @@ def _of_whole_eigenspaces(
     part = Edges(name[edges.source[inside]], name[edges.target[inside]], weight)
     number = np.unique(component[chosen], return_inverse=True)[1]
     every = np.arange(number.max() + 1)
-    return solve_direct(part, number, every, count + extra, symmetric)[1][:, :count]
+    return solve_direct(part, number, members(number), every, count + extra, symmetric)[1][:, :count]
 
 
 def _lowest(
@@ -129,12 +129,18 @@ def _lowest(
     stride[chosen] = np.where(size <= BATCHED_LIMIT, size, -(-size // LANES) * LANES)
     by_component = sort_edges(*edges, component, group.place, stride)
     order, begin = tasks(group, chosen)
-    noise = np.random.default_rng(0).uniform(-0.5, 0.5, int(size.max()) * count)
+    noise = _noise(int(size.max()) * count)
     arrays = order, begin, *group[:3], *by_component, noise, symmetric, BATCHED_LIMIT, values, vectors, degree, more
     for_chunks(lambda first, last: solve_tasks(first, last, *arrays), len(begin) - 1, 4)
     norm = 1.0 if symmetric else np.maximum.reduceat(degree[group.nodes], group.start)[chosen]
     check_lowest(values[chosen, 0], 2 * norm)
     return values, vectors, degree, more
+
+
+@cache
+def _noise(length: int) -> Array:
+    """Random start vectors, the same on every run."""
+    return np.random.default_rng(0).uniform(-0.5, 0.5, length)
 
 
 def tasks(group: Members, chosen: Integers) -> tuple[Integers, Integers]:
