@@ -51,7 +51,7 @@ def eigenvectors() -> Figure:
 def mesh() -> tuple[Tensor, Points, Tensor]:
     graphs = generate_transport((1, 1, 1), 1, 1, spacing=0.14, seed=5)
     first = graphs.select(torch.tensor([0]))
-    return first.edge_index.long(), first.nodes["position"].double().numpy(), first.edges["field"][:, 0]
+    return first.edge_index.long(), first.nodes["position"].double().numpy(), first.edges["edge_field"][:, 0]
 
 
 def coordinates() -> Figure:
