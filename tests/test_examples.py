@@ -61,6 +61,12 @@ def test_a_graph_regression_beats_the_mean() -> None:
     assert ours < 0.8 * baseline
 
 
+def test_the_nodes_of_one_graph_are_learnt_from_few_labels() -> None:
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    accuracy, nearest = load("node_classification").main(epochs=40)
+    assert accuracy > nearest + 0.03
+
+
 def test_wind_needs_a_field() -> None:
     explained = load("own_field").main(junctions=150, steps=150)
     assert explained["mean, bwd1"] > 0.8
