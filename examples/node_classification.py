@@ -3,8 +3,8 @@
     python examples/node_classification.py
 
 Five labels of each class are known. Directions are computed once, of the whole graph. `RandomNodeLoader` cuts the graph
-into parts for training, and PyG slices `edge_field` with the edges; scores are computed on the whole graph. The baseline
-takes the class of the nearest labelled image. The same graph, with its masks, trains without a loop of one's own:
+into parts for training, and PyG slices `edge_field` with the edges; scores are those of the whole graph. The baseline
+takes the class of the nearest labelled image. With masks, a graph trains without a loop of one's own, too:
 `dgn.data.benchmark_from_graphs(data, "node-classification")`.
 """
 

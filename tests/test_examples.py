@@ -63,7 +63,7 @@ def test_a_graph_regression_beats_the_mean() -> None:
 
 def test_the_nodes_of_one_graph_are_learnt_from_few_labels() -> None:
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
-    accuracy, nearest = load("node_classification").main(epochs=40)
+    accuracy, nearest = load("node_classification").main()
     assert accuracy > nearest + 0.03
 
 
