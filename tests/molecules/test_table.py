@@ -160,3 +160,15 @@ def test_files_that_are_not_tables_are_refused(tmp_path: Path, name: str, text: 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="found no file"):
         open_table(tmp_path / "none.csv")
+
+
+def test_smi_files_need_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "library.smi"
+    path.write_text("CCO ethyl alcohol\nc1ccccc1\tbenzene\n\nCC\n")
+    table = open_table(path)
+    assert table.columns == ("smiles", "name")
+    assert [tuple(row) for row in table.rows()] == [
+        (1, ["CCO", "ethyl alcohol"], ""), (2, ["c1ccccc1", "benzene"], ""), (4, ["CC", ""], ""),
+    ]  # fmt: skip
+    path.write_text("smiles\tname\nCCO\tethanol\n")
+    assert [row.values for row in open_table(path).rows()] == [["CCO", "ethanol"]]

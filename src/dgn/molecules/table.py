@@ -13,7 +13,8 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from dgn.data.io.parquet import checked_batches, open_parquet
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".smi.gz", ".csv.gz", ".tsv.gz", ".parquet")
+SMI, SMI_COLUMNS = (".smi", ".smi.gz"), ("smiles", "name")  # without a header: a SMILES, white space, a name
 DELIMITERS = "\t;|,"  # commas last: names and numbers contain them too
 LOOK = 20  # lines used to detect the delimiter
 T = TypeVar("T")
@@ -39,10 +40,13 @@ class Table:
     path: Path
     columns: tuple[str, ...]
     delimiter: str = ","
+    has_header: bool = True
 
     def rows(self) -> Iterator[Row]:
         if self.path.suffix.lower() == ".parquet":
             return _parquet_rows(self)
+        if not self.has_header:
+            return _smi_rows(self.path)
         return islice(_csv_rows(self.path, self.delimiter, len(self.columns)), 1, None)
 
     def position(self, column: str) -> int:
@@ -85,11 +89,41 @@ def _open_csv(path: Path) -> Table:
         lines = _checked(path, lambda: list(islice(file, LOOK)))
     if not lines or not lines[0].strip():
         raise ValueError(f"{path}: expected column names in the first line, got an empty one; is the file empty?")
+    if path.name.lower().endswith(SMI) and _is_molecule(lines[0]):
+        return Table(path, SMI_COLUMNS, has_header=False)
     delimiter = _delimiter(lines)
     first = next(_csv_rows(path, delimiter))
     if first.problem:
         raise ValueError(f"{path}: expected column names in the first line, got {first.problem}; correct it")
     return Table(path, tuple(name.strip() for name in first.values), delimiter)
+
+
+def _is_molecule(line: str) -> bool:
+    """Whether a line begins with SMILES, not with the name of a column.
+
+    >>> [_is_molecule(line) for line in ("CCO ethanol", "smiles name", "C", "id,smiles")]
+    [True, False, True, False]
+    """
+    from dgn.data.datasets.smiles import parse_smiles
+
+    try:
+        return bool(parse_smiles(line.split()[0]).GetNumAtoms())
+    except ValueError:
+        return False
+
+
+def _smi_rows(path: Path) -> Iterator[Row]:
+    """The rows of a file without a header: SMILES and a name, which may contain spaces; empty lines are skipped."""
+    with _text(path) as file:
+        for number, line in enumerate(_checked_lines(path, file), start=1):
+            smiles, _, name = line.strip().replace("\t", " ").partition(" ")
+            if smiles:
+                yield Row(number, [smiles, name.strip()])
+
+
+def _checked_lines(path: Path, file: IO[str]) -> Iterator[str]:
+    while line := _checked(path, file.readline):
+        yield line
 
 
 def _delimiter(lines: Sequence[str]) -> str:
