@@ -64,7 +64,7 @@ def measure(molecules: Molecules, targets: tuple[Target, ...], options: FitOptio
     assert model.domain is not None
     error = (held_out.values - prediction.mean).abs()
     halves = [half_width(model.scores, level, prediction.difficulty) for level in LEVELS]
-    similarity = model.domain.compare(held_out.graphs).similarity[:, None].expand_as(error)
+    similarity = torch.from_numpy(model.domain.compare(held_out.graphs).similarity)[:, None].expand_as(error)
     columns = [*(error <= half for half in halves), 2 * halves[2] / model.scale, similarity]
     table = torch.stack([column.double().flatten() for column in columns], dim=1)
     return table[~error.isnan().flatten()]
