@@ -5,6 +5,8 @@ import gzip
 from pathlib import Path
 
 import pytest
+from rdkit import Chem
+from rdkit.Chem import AllChem
 
 from dgn.molecules.table import open_table, write_rows
 
@@ -160,3 +162,33 @@ def test_files_that_are_not_tables_are_refused(tmp_path: Path, name: str, text: 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="found no file"):
         open_table(tmp_path / "none.csv")
+
+
+def test_smi_files_need_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "library.smi"
+    path.write_text("CCO ethyl alcohol\nc1ccccc1\tbenzene\n\nCC\n")
+    table = open_table(path)
+    assert table.columns == ("smiles", "name")
+    assert [tuple(row) for row in table.rows()] == [
+        (1, ["CCO", "ethyl alcohol"], ""), (2, ["c1ccccc1", "benzene"], ""), (4, ["CC", ""], ""),
+    ]  # fmt: skip
+    path.write_text("smiles\tname\nCCO\tethanol\n")
+    assert [row.values for row in open_table(path).rows()] == [["CCO", "ethanol"]]
+
+
+@pytest.mark.parametrize("name", ["library.sdf", "library.sdf.gz"])
+def test_sdf_files_are_tables_of_properties(tmp_path: Path, name: str) -> None:
+    blocks = []
+    for smiles, title, values in (("C[C@H](N)O", "first", {"logS": "-1.5"}), ("CCO", "", {"logS": "0.3", "pH": "7"})):
+        molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
+        AllChem.EmbedMolecule(molecule, randomSeed=1)
+        block = f"{title}\n" + Chem.MolToMolBlock(molecule).partition("\n")[2]
+        blocks.append(block + "".join(f">  <{key}>\n{value}\n\n" for key, value in values.items()) + "$$$$\n")
+    content = "".join([blocks[0], "broken\n$$$$\n", blocks[1]]).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    table = open_table(tmp_path / name)
+    assert table.columns == ("smiles", "name", "logS", "pH")
+    assert [tuple(row) for row in table.rows()] == [
+        (1, ["C[C@H](N)O", "first", "-1.5", ""], ""), (2, [""] * 4, "RDKit cannot read it"),
+        (3, ["CCO", "", "0.3", "7"], ""),
+    ]  # fmt: skip

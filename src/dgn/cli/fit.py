@@ -54,7 +54,9 @@ SearchTrials = Annotated[
 
 
 def command(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv or .parquet.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .smi, .sdf or .parquet.")
+    ],
     target: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),

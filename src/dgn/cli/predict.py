@@ -28,7 +28,8 @@ def command(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Molecules: .csv, .csv.gz, .tsv, .parquet; graphs: .parquet, .safetensors, .npz, .pt."
+            metavar="FILE",
+            help="Molecules: .csv, .csv.gz, .smi, .sdf, .parquet; graphs: .parquet, .safetensors, .npz, .pt.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .csv.gz; for graphs also .parquet.")],

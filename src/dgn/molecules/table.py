@@ -1,4 +1,4 @@
-"""Tables read row by row: CSV (also gzipped) and Parquet of any size."""
+"""Tables read row by row: CSV and SDF (also gzipped) and Parquet of any size."""
 
 import codecs
 import csv
@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from dgn.data.io.parquet import checked_batches, open_parquet
+from dgn.graph.checks import check_package
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".csv.gz", ".tsv.gz", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".smi.gz", ".csv.gz", ".tsv.gz", ".parquet", ".sdf", ".sdf.gz")
+SDF = (".sdf", ".sdf.gz")
+SMI, SMI_COLUMNS = (".smi", ".smi.gz"), ("smiles", "name")  # without a header: a SMILES, white space, a name
 DELIMITERS = "\t;|,"  # commas last: names and numbers contain them too
 LOOK = 20  # lines used to detect the delimiter
 T = TypeVar("T")
@@ -32,17 +35,22 @@ class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
     Text is UTF-8, or UTF-16 with a BOM; other bytes pass through unchanged. Lines are counted as an
-    editor does: the header is line 1, and a quoted value may span several. In Parquet, which has no lines, the first
-    row is line 1.
+    editor does: the header is line 1, and a quoted value may span several. In Parquet and SDF, the first row is line 1.
+    A molecule of an SDF file has the columns smiles and name, and one for each property.
     """
 
     path: Path
     columns: tuple[str, ...]
     delimiter: str = ","
+    has_header: bool = True
 
     def rows(self) -> Iterator[Row]:
         if self.path.suffix.lower() == ".parquet":
             return _parquet_rows(self)
+        if self.path.name.lower().endswith(SDF):
+            return _sdf_rows(self)
+        if not self.has_header:
+            return _smi_rows(self.path)
         return islice(_csv_rows(self.path, self.delimiter, len(self.columns)), 1, None)
 
     def position(self, column: str) -> int:
@@ -60,6 +68,8 @@ def open_table(path: str | Path) -> Table:
         raise FileNotFoundError(f"{path}: expected a table ({', '.join(SUFFIXES)}), found no file; check the path")
     if path.name.lower().endswith(".parquet"):
         table = Table(path, _parquet_columns(path))
+    elif path.name.lower().endswith(SDF):
+        table = Table(path, _sdf_columns(path))
     elif path.name.lower().endswith(SUFFIXES):
         table = _open_csv(path)
     else:
@@ -85,11 +95,80 @@ def _open_csv(path: Path) -> Table:
         lines = _checked(path, lambda: list(islice(file, LOOK)))
     if not lines or not lines[0].strip():
         raise ValueError(f"{path}: expected column names in the first line, got an empty one; is the file empty?")
+    if path.name.lower().endswith(SMI) and _is_molecule(lines[0]):
+        return Table(path, SMI_COLUMNS, has_header=False)
     delimiter = _delimiter(lines)
     first = next(_csv_rows(path, delimiter))
     if first.problem:
         raise ValueError(f"{path}: expected column names in the first line, got {first.problem}; correct it")
     return Table(path, tuple(name.strip() for name in first.values), delimiter)
+
+
+def _sdf_molecules(path: Path) -> Iterator[Any]:
+    """RDKit's molecules of an SDF file, None for one that it cannot read.
+
+    Records are separated here: RDKit's reader takes a truncated one together with the next.
+    """
+    check_package("SDF", "rdkit")
+    from rdkit import Chem, rdBase
+
+    supplier, lines = Chem.SDMolSupplier(), []
+    with _text(path) as file, rdBase.BlockLogs():
+        for line in _checked_lines(path, file):
+            lines.append(line.encode("utf-8", "replace").decode())
+            if line.startswith("$$$$"):
+                supplier.SetData("".join(lines))
+                lines.clear()
+                yield next(iter(supplier), None)
+    if "".join(lines).strip():  # the last record may lack its end
+        yield Chem.MolFromMolBlock("".join(lines))
+
+
+def _sdf_columns(path: Path) -> tuple[str, ...]:
+    """SMILES, name, and all properties in the order of their first occurrence; those of the same names are left out."""
+    readable = (molecule for molecule in _sdf_molecules(path) if molecule is not None)
+    properties = dict.fromkeys(name for molecule in readable for name in molecule.GetPropNames())
+    return (*SMI_COLUMNS, *(name for name in properties if name not in SMI_COLUMNS))
+
+
+def _sdf_rows(table: Table) -> Iterator[Row]:
+    from rdkit import Chem
+
+    for number, molecule in enumerate(_sdf_molecules(table.path), start=1):
+        if molecule is None:
+            yield Row(number, [""] * len(table.columns), "RDKit cannot read it")
+            continue
+        name = molecule.GetProp("_Name") if molecule.HasProp("_Name") else ""
+        values = [molecule.GetProp(key) if molecule.HasProp(key) else "" for key in table.columns[2:]]
+        yield Row(number, [Chem.MolToSmiles(molecule), name, *values])
+
+
+def _is_molecule(line: str) -> bool:
+    """Whether a line begins with SMILES, not with the name of a column.
+
+    >>> [_is_molecule(line) for line in ("CCO ethanol", "smiles name", "C", "id,smiles")]
+    [True, False, True, False]
+    """
+    from dgn.data.datasets.smiles import parse_smiles
+
+    try:
+        return bool(parse_smiles(line.split()[0]).GetNumAtoms())
+    except ValueError:
+        return False
+
+
+def _smi_rows(path: Path) -> Iterator[Row]:
+    """The rows of a file without a header: SMILES and a name, which may contain spaces; empty lines are skipped."""
+    with _text(path) as file:
+        for number, line in enumerate(_checked_lines(path, file), start=1):
+            smiles, _, name = line.strip().replace("\t", " ").partition(" ")
+            if smiles:
+                yield Row(number, [smiles, name.strip()])
+
+
+def _checked_lines(path: Path, file: IO[str]) -> Iterator[str]:
+    while line := _checked(path, file.readline):
+        yield line
 
 
 def _delimiter(lines: Sequence[str]) -> str:
