@@ -1,5 +1,6 @@
 """The Poisson equation against the pseudo-inverse, and what it refuses."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -47,6 +48,16 @@ def test_the_tolerance_is_kept_on_a_large_graph() -> None:
         residual = (dgn.laplacian(graph) @ x - source).norm(dim=0) / source.norm(dim=0)
         assert (residual <= 1.01 * tolerance).all()
     assert torch.equal(x, dgn.solve_laplacian(graph, source, tolerance=1e-10))
+
+
+def test_without_numba_the_extra_is_named(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    for solve in (
+        lambda: dgn.solve_laplacian(build("path 3"), torch.tensor([1.0, 0.0, -1.0])),
+        lambda: dgn.flow_potential(torch.ones(4), build("path 3")),
+    ):
+        with pytest.raises(ImportError, match=r"expected the package numba, got none .* pip install 'dgn\[cpu\]'"):
+            solve()
 
 
 def test_the_shape_of_the_source_is_kept_and_float32_rounding_accepted(build: Build) -> None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from dgn.graph import Graph
-from dgn.graph.checks import check_result, check_rows
+from dgn.graph.checks import check_package, check_result, check_rows
 from dgn.graph.components import components
 from dgn.spectral.laplacians import adjacency, normalized, weighted_graph
 from dgn.spectral.spectrum import divide_by_scale, unit_scale
@@ -67,6 +67,7 @@ def solve_laplacian(
 
 def _solve(matrix: csr_array, label: NDArray[np.int64], right: Array, tolerance: float) -> Tensor:
     """The solution for the columns of ``right``, less what their sums on components differ from 0."""
+    check_package("solve_laplacian", "numba")
     if len(right) == 0:
         return torch.from_numpy(right)
     member = _membership(label)
