@@ -10,22 +10,10 @@ from hypothesis import strategies as st
 
 import dgn
 from dgn.testing import assert_antisymmetric, assert_permutation_equivariant, edge_cases, grid
+from tests.directed_graphs import directed_graphs, noise
 
 GRAPHS = edge_cases()
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-
-
-@st.composite
-def directed_graphs(draw):
-    """Up to seven nodes; isolated ones, self-loops, parallel and antiparallel edges among them."""
-    n = draw(st.integers(0, 7))
-    node = st.integers(0, max(n - 1, 0))
-    edges = draw(st.lists(st.tuples(node, node), max_size=14)) if n else []
-    return torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t(), n
-
-
-def noise(*shape, seed=0):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 @settings(deadline=None)

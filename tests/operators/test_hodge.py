@@ -9,21 +9,10 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 import dgn
 from dgn.testing import assert_permutation_equivariant, edge_cases, grid, path, random_graph
+from tests.directed_graphs import directed_graphs, noise
 
 GRAPHS = {**edge_cases(), "grid": grid(4, 5), "antiparallel": (torch.tensor([[0, 1, 1, 2], [1, 0, 2, 0]]), 3)}
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-
-
-@st.composite
-def directed_graphs(draw):
-    n = draw(st.integers(0, 7))
-    node = st.integers(0, max(n - 1, 0))
-    edges = draw(st.lists(st.tuples(node, node), max_size=14)) if n else []
-    return torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t(), n
-
-
-def noise(*shape, seed=0):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def least_squares(field, edges, n, weight):

@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 import dgn
 from dgn.spectral import magnetic
 from dgn.testing import assert_batch_independent, assert_permutation_equivariant, disjoint_union, edge_cases
+from tests.directed_graphs import directed_graphs
 
 GRAPHS = edge_cases()
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 DAG = (torch.tensor([[0, 0, 1, 2, 3, 3, 1], [1, 2, 3, 3, 4, 5, 5]]), 6)
-
-
-@st.composite
-def directed_graphs(draw):
-    n = draw(st.integers(0, 7))
-    node = st.integers(0, max(n - 1, 0))
-    edges = draw(st.lists(st.tuples(node, node), max_size=14)) if n else []
-    return torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t(), n
 
 
 def weights_of(edges, seed):
