@@ -107,7 +107,7 @@ _PACKAGES = (
 )
 # Whose names are importable from here.
 _HOMES = (
-    *("aggregation", "fields", "graph", "nn.settings", "operators", "spectral"),
+    *("aggregation", "fields", "graph", "operators", "spectral", "nn.settings"),
     *("training.config", "training.experiment", "training.run_experiment", "models.load", "molecules.estimators"),
 )
 
