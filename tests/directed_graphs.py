@@ -14,7 +14,3 @@ def directed_graphs(draw: Callable) -> tuple[Tensor, int]:
     node = st.integers(0, max(n - 1, 0))
     edges = draw(st.lists(st.tuples(node, node), max_size=14)) if n else []
     return torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t(), n
-
-
-def noise(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))

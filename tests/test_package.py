@@ -23,7 +23,7 @@ before = set(sys.modules)
 import dgn
 lazy = ("DGNClassifier", "DGNRegressor", "load_experiment", "load_model", "testing", "train_experiment", "transforms")
 lazy += ("load_pretrained", "AugmentationSettings", "DataSettings", "Experiment", "TrainingSettings")
-lazy += ("nn", "NetworkSettings")  # layers are PyG's
+lazy += ("nn", "NetworkSettings")  # layers are PyG's MessagePassing, and PyG loads what it finds
 assert all(getattr(dgn, name) for name in dgn.__all__ if name not in lazy)
 print([name for name in {OPTIONAL!r} if name in set(sys.modules) - before])
 """

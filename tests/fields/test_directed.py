@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import dgn
 from dgn.testing import assert_antisymmetric, assert_permutation_equivariant, edge_cases, grid
-from tests.directed_graphs import directed_graphs, noise
+from tests.directed_graphs import directed_graphs
+from tests.small_graphs import random
 
 GRAPHS = edge_cases()
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
@@ -20,7 +21,7 @@ every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 @given(directed_graphs(), st.integers(0, 99))
 def test_the_field_is_the_flow_at_its_source_and_minus_it_at_its_target(graph, seed):
     edges, n = graph
-    flow = noise(edges.size(1), seed=seed)
+    flow = random(edges.size(1), seed=seed)
     oriented = dgn.orientation(edges, n, flow)
     expected = Counter()
     for e, (tail, head) in enumerate(edges.t().tolist()):
@@ -38,7 +39,7 @@ def test_the_field_is_the_flow_at_its_source_and_minus_it_at_its_target(graph, s
 @given(directed_graphs())
 def test_divergence_is_outflow_less_inflow_and_sums_over_pairs_are_antisymmetric(graph):
     edges, n = graph
-    flow = noise(edges.size(1), 2)
+    flow = random(edges.size(1), 2)
     oriented = dgn.orientation(edges, n, flow)
     inner = edges[0] != edges[1]
     outflow = torch.zeros(n, 2).double().index_add(0, edges[0, inner], flow[inner])
@@ -52,9 +53,9 @@ def test_divergence_is_outflow_less_inflow_and_sums_over_pairs_are_antisymmetric
 @every_graph
 def test_reversing_all_edges_changes_the_sign(graph):
     edges, n = graph
-    flow = noise(edges.size(1))
+    flow = random(edges.size(1))
     there, back = dgn.orientation(edges, n, flow), dgn.orientation(edges.flip(0), n, -flow)
-    x = noise(n, 3)
+    x = random(n, 3)
     for one, other in ((there, back),):
         derivative = [
             dgn.directional_derivative(x, o.field[:, None], dgn.as_graph(o.edge_index, n)) for o in (one, other)
@@ -86,7 +87,7 @@ def test_orientation_refuses_flows_that_do_not_fit():
 @given(directed_graphs(), st.integers(0, 99), st.floats(-10, 10))
 def test_phase_differences_are_arguments_and_do_not_depend_on_the_phase(graph, seed, turn):
     edges, n = graph
-    u = torch.complex(noise(n, 2, seed=seed), noise(n, 2, seed=seed + 1000))
+    u = torch.complex(random(n, 2, seed=seed), random(n, 2, seed=seed + 1000))
     field = dgn.phase_difference(u, edges)
     for e, (j, i) in enumerate(edges.t().tolist()):
         for k in range(2):
@@ -98,8 +99,8 @@ def test_phase_differences_are_arguments_and_do_not_depend_on_the_phase(graph, s
 
 def test_equal_opposite_and_vanishing_potentials_have_no_direction():
     edges, n = grid(3, 3)
-    assert not dgn.phase_difference(torch.complex(noise(n), torch.zeros(n).double()), edges).any()
-    small = torch.complex(noise(n), noise(n, seed=1))
+    assert not dgn.phase_difference(torch.complex(random(n), torch.zeros(n).double()), edges).any()
+    small = torch.complex(random(n), random(n, seed=1))
     small[4] = 1e-12j
     field = dgn.phase_difference(small, edges)
     at_middle = (edges == 4).any(dim=0)
@@ -117,7 +118,7 @@ def test_equal_opposite_and_vanishing_potentials_have_no_direction():
 
 def test_phase_differences_follow_a_relabelling():
     graph = dgn.as_graph(*grid(3, 4))
-    u = torch.complex(noise(12, 2), noise(12, 2, seed=1))
+    u = torch.complex(random(12, 2), random(12, 2, seed=1))
     assert_permutation_equivariant(lambda g, u: dgn.phase_difference(u, g), graph, nodes=[u], output="edge")
 
 

@@ -9,7 +9,8 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 import dgn
 from dgn.testing import assert_permutation_equivariant, edge_cases, grid, path, random_graph
-from tests.directed_graphs import directed_graphs, noise
+from tests.directed_graphs import directed_graphs
+from tests.small_graphs import random
 
 GRAPHS = {**edge_cases(), "grid": grid(4, 5), "antiparallel": (torch.tensor([[0, 1, 1, 2], [1, 0, 2, 0]]), 3)}
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
@@ -29,7 +30,7 @@ def least_squares(field, edges, n, weight):
 @given(directed_graphs(), st.integers(0, 99), st.booleans())
 def test_the_potential_is_that_of_dense_least_squares(graph, seed, weighted):
     edges, n = graph
-    field = noise(edges.size(1), 2, seed=seed)
+    field = random(edges.size(1), 2, seed=seed)
     weight = torch.rand(edges.size(1), generator=torch.Generator().manual_seed(seed)).double() + 0.1
     weight = weight if weighted else torch.ones_like(weight)
     got = dgn.flow_potential(field, edges, n, weight if weighted else None)
@@ -41,7 +42,7 @@ def test_the_potential_is_that_of_dense_least_squares(graph, seed, weighted):
 def test_parts_add_up_are_orthogonal_and_the_rest_has_no_divergence(graph, seed):
     edges, n = graph
     both = torch.cat([edges, edges.flip(0)], dim=1)
-    half = noise(edges.size(1), seed=seed) * (edges[0] != edges[1])
+    half = random(edges.size(1), seed=seed) * (edges[0] != edges[1])
     weight = (torch.rand(edges.size(1), generator=torch.Generator().manual_seed(seed)).double() + 0.1).repeat(2)
     field = torch.cat([half, -half])
     parts = dgn.hodge_decomposition(field, both, n, weight)
@@ -57,7 +58,7 @@ def test_parts_add_up_are_orthogonal_and_the_rest_has_no_divergence(graph, seed)
 @every_graph
 def test_the_potential_inverts_the_gradient(graph):
     edges, n = graph
-    x = noise(n, 3)
+    x = random(n, 3)
     component = dgn.directions(edges, n, k=1).component
     count = component.bincount(minlength=1).double()[:, None]
     mean = (torch.zeros(len(count), 3).double().index_add(0, component, x) / count)[component]
@@ -87,7 +88,7 @@ def test_a_flow_around_a_cycle_has_no_potential():
 def test_potentials_follow_a_relabelling():
     edges, n = random_graph(12, 0.3, torch.Generator().manual_seed(0))
     assert_permutation_equivariant(
-        lambda graph, field: dgn.flow_potential(field, graph), dgn.as_graph(edges, n), edges=[noise(edges.size(1), 2)]
+        lambda graph, field: dgn.flow_potential(field, graph), dgn.as_graph(edges, n), edges=[random(edges.size(1), 2)]
     )
 
 
@@ -97,14 +98,14 @@ def test_data_brings_its_weights():
     edges, n = path(4)
     weight = torch.tensor([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
     data = Data(edge_index=edges, num_nodes=n, edge_weight=weight)
-    field = noise(6)
+    field = random(6)
     assert torch.equal(dgn.flow_potential(field, data), dgn.flow_potential(field, edges, n, weight))
 
 
 @pytest.mark.slow
 def test_a_million_edges_are_split_orthogonally():
     edges, n = dgn.testing.collaboration(200_000, 1_000_000)
-    field = noise(edges.size(1))
+    field = random(edges.size(1))
     parts = dgn.hodge_decomposition(field, edges, n)
     product = float((parts.gradient * parts.circulation).sum())
     assert abs(product) <= 1e-12 * float(parts.gradient.norm() * parts.circulation.norm())

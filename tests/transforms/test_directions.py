@@ -7,7 +7,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
 import dgn
-from dgn.testing import complete, disjoint_union, edge_cases, grid, path, star
+from dgn.testing import complete, cycle, disjoint_union, edge_cases, grid, path, random_graph, star
 from dgn.transforms import AddCoordinates, AddDirections
 
 GRAPHS = [grid(2, 3), path(4), path(1), star(3), disjoint_union(path(2), path(3))[:2]]
@@ -206,3 +206,28 @@ def test_the_graph_at_fault_is_named():
     with pytest.raises(ValueError, match="edge_index: expected nodes from 0 to below num_nodes=3") as error:
         AddDirections(1).transform_all(graphs)
     assert error.value.__notes__ == ["in graph 1"]
+
+
+@pytest.mark.parametrize("normalization", [None, "sym"])
+def test_the_route_of_connected_graphs_gives_the_same_bits(normalization, monkeypatch):
+    pytest.importorskip("numba", reason="Numba is not installed")
+    draw = torch.Generator().manual_seed(0)
+    graphs = [random_graph(n, 0.3, draw) for n in (2, 3, 5, 9, 20, 47, 48, 49, 60)]
+    graphs += [path(2), path(3), star(6), complete(5), cycle(7), grid(4, 4), grid(3, 20), GRAPHS[-1]]
+    transform, results = AddDirections(4, normalization), []
+    for use in (True, False):
+        if not use:
+            monkeypatch.setattr(AddDirections, "_solve_connected", lambda *_: False)
+        results.append([transform(data(graph)) for graph in graphs])
+    for fast, plain in zip(*results, strict=True):
+        for name in ("node_potential", "edge_field", "gap", "component"):
+            torch.testing.assert_close(fast[name], plain[name], atol=0, rtol=0, equal_nan=True)
+
+
+def test_connected_graphs_take_their_route():
+    pytest.importorskip("numba", reason="Numba is not installed")
+    from dgn.spectral.solvers.direct import solve_connected
+
+    assert solve_connected(dgn.as_graph(*path(7)), 2, symmetric=False) is not None
+    assert solve_connected(dgn.as_graph(*GRAPHS[-1]), 2, symmetric=False) is None  # two components
+    assert solve_connected(dgn.as_graph(*star(9)), 2, symmetric=False) is None  # an eigenspace of seven vectors

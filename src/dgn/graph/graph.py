@@ -258,10 +258,11 @@ def as_graph(
             return as_graph(whole, num_nodes, batch, num_graphs)
         if batch is None and (batch := getattr(data, "batch", None)) is not None and num_graphs is None:
             num_graphs = getattr(data, "num_graphs", None)  # those at the end may have no nodes
-        if num_nodes is None and isinstance(data.edge_index, Tensor):  # PyG may have inferred its number of nodes
-            check_inferred_nodes((data.num_nodes or 0) - 1, data.edge_index.size(-1))
-        check_num_nodes(type(data).__name__, data.num_nodes, num_nodes, "set its own num_nodes if that is wrong")
-        return as_graph(data.edge_index, data.num_nodes, batch, num_graphs)
+        edges, count = data.edge_index, data.num_nodes  # properties of PyG that take their time
+        if num_nodes is None and isinstance(edges, Tensor):  # PyG may have inferred its number of nodes
+            check_inferred_nodes((count or 0) - 1, edges.size(-1))
+        check_num_nodes(type(data).__name__, count, num_nodes, "set its own num_nodes if that is wrong")
+        return as_graph(edges, count, batch, num_graphs)
     return _make_graph(edge_index, num_nodes, batch, num_graphs)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dgn.graph import Graph
 from dgn.graph.components import Members, members
+from dgn.kernels.numba.connected_graph import connected_directions
 from dgn.kernels.numba.eigenbasis import canonicalize
 from dgn.kernels.numba.eigh import solve_tasks
 from dgn.kernels.numba.sign import signs
@@ -20,7 +21,7 @@ from dgn.spectral.degeneracy import PIVOT, REPEATED
 from dgn.spectral.laplacians import Normalization
 from dgn.spectral.sign import NEARLY, UNDECIDED
 from dgn.spectral.solvers.dense import check_lowest
-from dgn.spectral.spectrum import Spectrum, rounding_of, scale_by_degree, unit_scale, vector_rounding
+from dgn.spectral.spectrum import ROUNDING, Spectrum, rounding_of, scale_by_degree, unit_scale, vector_rounding
 
 BATCHED_LIMIT = 48  # nodes; up to here eight matrices fit into the cache and are solved together
 
@@ -72,6 +73,40 @@ def solve_edges(
     arrays = *group[:3], vectors, degree, error, UNDECIDED, NEARLY, sign, decided
     for_chunks(lambda first, last: signs(first, last, *arrays), len(values), 256)
     return Spectrum(component, group.size, values, rounding, vectors, sign, decided)
+
+
+class ConnectedDirections(NamedTuple):
+    """``potential`` [N, k], ``field`` [E, k] and ``gap`` [N, k] of a connected graph, float32."""
+
+    potential: NDArray[np.float32]
+    field: NDArray[np.float32]
+    gap: NDArray[np.float32]
+
+
+def solve_connected(graph: Graph, k: int, symmetric: bool) -> ConnectedDirections | None:
+    """The directions of a small graph without weights, to the same bits as :func:`solve_edges`, in one call.
+
+    ``None`` if it is not connected, has no edge, or has an eigenspace that goes on beyond vector k + 1.
+    """
+    if graph.num_nodes < 2:
+        return None
+    source, target = np.ascontiguousarray(graph.edge_index.numpy())
+    noise = _noise(graph.num_nodes * (k + 1))
+    found = connected_directions(
+        source,
+        target,
+        graph.num_nodes,
+        k,
+        symmetric,
+        BATCHED_LIMIT,
+        noise,
+        ROUNDING,
+        REPEATED,
+        PIVOT,
+        UNDECIDED,
+        NEARLY,
+    )
+    return ConnectedDirections(*found) if len(found[0]) else None
 
 
 def solve_direct(
