@@ -40,7 +40,7 @@ def run_dgn(path: Path, task: Task, seed: int, arguments: Namespace) -> Predicti
     predictions = {}
     for index in (1, 2):
         graphs = take(data.molecules, (split.assignment == index).nonzero()[:, 0]).graphs
-        prediction = fitted.model.ensemble(graphs).double()
+        prediction = fitted.model.ensemble.outputs(graphs).double()
         prediction = (
             prediction * fitted.model.scale + fitted.model.center if task == "regression" else prediction.sigmoid()
         )
