@@ -40,7 +40,7 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
     "mean dx1-signed to dx4-signed, wind, east and north": lambda w: DirectionalLayer(w, FOUR),
 }
 EARTH_KM, TRAIN_DAYS, VALIDATION_DAYS = 6371.0, 4, 1
-SCORES = [f"{split}_{value}" for split in ("val", "test") for value in ("K", "K_ratio", "hPa", "hPa_ratio")]
+SCORES = [f"{split}_{value}" for split in ("val", "test") for value in ("K", "hPa", "K_ratio", "hPa_ratio")]
 
 
 class Sphere(NamedTuple):
@@ -151,18 +151,15 @@ def make_pairs(sphere: Sphere, frames: Frames, device: torch.device) -> Pairs:
 
 def scores(predict: Callable[[NodeBatch], Tensor], pairs: Pairs) -> dict[str, float]:
     """Weighted errors in K and hPa, and relative to persistence, on validation and test."""
-    result: dict[str, float] = {}
-    for split in ("val", "test"):
-        batches = pairs.splits[split]
-        error = (
-            torch.stack([(predict(batch) - batch.y).square() * pairs.weight for batch in batches]).mean((0, 1)).sqrt()
-        )
-        change = torch.stack([batch.y.square() * pairs.weight for batch in batches]).mean((0, 1)).sqrt()
-        values = torch.stack([error * pairs.unit, error / change], dim=1).flatten().tolist()
-        result |= {
-            f"{split}_{name}": round(v, 4) for name, v in zip(("K", "K_ratio", "hPa", "hPa_ratio"), values, strict=True)
-        }
-    return result
+
+    def rms(values: list[Tensor]) -> Tensor:
+        return (torch.stack(values).square() * pairs.weight).mean((0, 1)).sqrt()
+
+    numbers: list[float] = []
+    for batches in (pairs.splits["val"], pairs.splits["test"]):
+        error = rms([predict(batch) - batch.y for batch in batches])
+        numbers += [*(error * pairs.unit).tolist(), *(error / rms([batch.y for batch in batches])).tolist()]
+    return {name: round(number, 4) for name, number in zip(SCORES, numbers, strict=True)}
 
 
 def ridge(pairs: Pairs, advection: bool, penalty: float = 1e-3) -> dict[str, float]:
@@ -173,10 +170,12 @@ def ridge(pairs: Pairs, advection: bool, penalty: float = 1e-3) -> dict[str, flo
         row, column = torch.triu_indices(x.size(1), x.size(1), device=x.device)
         return torch.cat([x[:, row] * x[:, column], *([batch.extra["advection"].double()] if advection else [])], dim=1)
 
-    products = [(features(batch).T * pairs.weight[:, 0], features(batch), batch) for batch in pairs.splits["train"]]
-    gram = torch.stack([a @ b / b.size(0) for a, b, _ in products]).mean(0)
-    moment = torch.stack([a @ batch.y.double() / a.size(1) for a, _, batch in products]).mean(0)
-    solution = torch.linalg.solve(gram + penalty * torch.eye(len(gram)).to(gram), moment)
+    gram, moment = torch.tensor(0.0), torch.tensor(0.0)
+    for batch in pairs.splits["train"]:
+        x, weighted = features(batch), features(batch).T * (pairs.weight[:, 0] / pairs.weight.sum())
+        gram, moment = gram.to(x) + weighted @ x, moment.to(x) + weighted @ batch.y.double()
+    gram += penalty * len(pairs.splits["train"]) * torch.eye(len(gram)).to(gram)
+    solution = torch.linalg.solve(gram, moment)
     return scores(lambda batch: features(batch) @ solution, pairs)
 
 
