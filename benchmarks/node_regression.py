@@ -1,8 +1,8 @@
 """Networks for targets of nodes, of equal numbers of parameters, and one loop that trains them.
 
-Used by ``directed.py``, ``long_range.py`` and ``transport.py``: an encoder, layers with residual connections, a head.
-Every network of a comparison has the same depth, input and output, and the largest width within one budget of
-parameters.
+Used by ``directed.py``, ``era5.py``, ``long_range.py`` and ``transport.py``: an encoder, layers with residual
+connections, a head. Every network of a comparison has the same depth, input and output, and the largest width within
+one budget of parameters.
 """
 
 import dataclasses
