@@ -40,6 +40,16 @@ def refuse_positional(module: str, positional: tuple[object, ...]) -> NoReturn:
     )
 
 
+def refuse_beside_data(module: str, beside: dict[str, object]) -> None:
+    """Refuse inputs beside a ``Data``, which is read instead of them."""
+    names = [name for name, value in beside.items() if value is not None]
+    if names:
+        raise TypeError(
+            f"{module}: expected a Data alone, got {', '.join(names)} beside it; set data.{names[0]}, or pass "
+            "data.x, data.edge_index and all else by keyword"
+        )
+
+
 def infer_widths(widths: tuple[int, int], x: Tensor | Sequence[Tensor | None]) -> tuple[int, int]:
     """The widths of sources and targets, those of -1 taken from the first input.
 

@@ -17,7 +17,7 @@ from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
 from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.init import init_as_authors, reset
-from dgn.nn.inputs import read_scalers, refuse_positional
+from dgn.nn.inputs import read_scalers, refuse_beside_data, refuse_positional
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
 from dgn.nn.norm import BatchNorm
@@ -145,7 +145,9 @@ class DGN(nn.Module):
         if positional:
             refuse_positional(type(self).__name__, positional)
         if not isinstance(x, Tensor):
-            return self.forward_data(x)
+            beside = {"edge_index": edge_index, "edge_field": edge_field, "edge_attr": edge_attr, "batch": batch}
+            beside |= {"node_potential": node_potential, "num_graphs": num_graphs, "weights": weights}
+            return self.forward_data(x, returns, **beside, node_mask=node_mask, gap=gap, structure=structure)
         graph = as_graph(edge_index, x.size(0), batch, num_graphs)
         edges = self._edges(edge_attr, graph)  # what comes first has its gradient last, outside the backward pass
         h = self._nodes(x, node_potential, structure)
@@ -199,8 +201,9 @@ class DGN(nn.Module):
         fused = ours and all(layer_route(edge_attr, layer.conv, layer.norm) == Route.LAYER for layer in layers)
         return fused and is_low_rank(self.edge_encoder, edge_attr, graph)
 
-    def forward_data(self, data: Any) -> Tensor:
-        """Predict for a PyG ``Data`` or ``Batch``."""
+    def forward_data(self, data: Any, returns: Returns = "prediction", **beside: object) -> Tensor:
+        """Predict for a PyG ``Data`` or ``Batch``, which holds all inputs: none may be given beside it."""
+        refuse_beside_data(type(self).__name__, beside)
         if getattr(data, "x", None) is None:
             raise ValueError(f"data: expected node features in 'x', got {data}; set data.x")
         names = ("x", "edge_index", "edge_field", "batch", "node_potential", "num_graphs", "gap")
@@ -209,7 +212,7 @@ class DGN(nn.Module):
         field, potential = given["edge_field"], given["node_potential"]
         if self.plan.num_directions and field is not None and potential is not None:
             check_directions(field, potential, data.edge_index)
-        return self(**given, edge_attr=edge_attr, structure=structure)  # type: ignore[no-any-return]
+        return self(**given, edge_attr=edge_attr, structure=structure, returns=returns)  # type: ignore[no-any-return]
 
     @staticmethod
     def _first(potential: Tensor | None, wanted: int) -> Tensor:
