@@ -10,6 +10,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from dgn.fields import gradient, orientation, phase_difference
+from dgn.graph import as_graph
 from dgn.graph.checks import check_option
 from dgn.graph.columns import as_columns
 from dgn.spectral import flow_potential, magnetic_directions
@@ -55,7 +56,7 @@ class AddDirectedFields(BaseTransform):
         self.fields, self.flow, self.k, self.q = names, flow, int(k), q
 
     def forward(self, data: Data) -> Data:
-        edge_index, num_nodes = data.edge_index, data.num_nodes
+        num_nodes, edge_index = as_graph(data).num_nodes, data.edge_index
         flow = None if self.flow is None else data.get(self.flow, None)
         if self.flow is not None and flow is None:
             raise ValueError(

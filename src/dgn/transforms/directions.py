@@ -6,13 +6,14 @@ from copy import copy
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from dgn.fields import arcsine, gradient
 from dgn.fields.calculus import differences
 from dgn.graph import Graph, as_graph
-from dgn.graph.checks import check_directions, check_rows
+from dgn.graph.checks import check_directions, check_inferred_nodes, check_rows
 from dgn.graph.columns import as_columns
 from dgn.spectral import Directions, whole_eigenspaces
 from dgn.spectral.laplacians import Normalization, check_request, weighted_graph
@@ -105,6 +106,11 @@ class AddDirections(BaseTransform):
         >>> [data.edge_field.shape for data in AddDirections(k=1).transform_all([path, path])]
         [torch.Size([4, 1]), torch.Size([4, 1])]
         """
+        if isinstance(graphs, BaseData):
+            raise TypeError(
+                f"graphs: expected a list or dataset of Data, got a single {type(graphs).__name__}; call the transform "
+                "itself, transform(data)"
+            )
         copies = [copy(data) for data in graphs]
         if self.whole_eigenspaces:
             return [self.forward(data) for data in copies]
@@ -125,10 +131,14 @@ class AddDirections(BaseTransform):
         """Add directions to graphs, in place, from one solution of all of them side by side."""
         nodes, indices = [data.num_nodes or 0 for data in graphs], [_edges(data) for data in graphs]
         edges = [index.size(1) for index in indices]
+        for num_nodes, num_edges in zip(nodes, edges, strict=True):  # PyG may have inferred them
+            check_inferred_nodes(num_nodes - 1, num_edges)
         check_request(self.k, self.normalization, min(nodes, default=0))
         weights = [data.edge_weight for data in graphs if "edge_weight" in data]
         if weights and len(weights) < len(graphs):
             raise ValueError("edge_weight: expected one in all graphs or in none, got some; transform the others apart")
+        if weights and [getattr(weight, "shape", None) for weight in weights] != [(count,) for count in edges]:
+            raise ValueError("edge_weight: expected one for each edge, got others; give each graph its own")
         weight = torch.cat(weights).cpu() if weights else None
         joined, size = torch.cat(indices, dim=1).cpu(), torch.tensor(nodes)
         owner = torch.repeat_interleave(torch.arange(len(graphs)), torch.tensor(edges))
@@ -169,7 +179,7 @@ class AddDirections(BaseTransform):
 
 def _edges(data: Data) -> Tensor:
     """The edges of a graph: a plain ``edge_index`` as it is, others once they are checked."""
-    edges = data.edge_index
+    edges = getattr(data, "edge_index", None)
     return (
         edges if type(edges) is Tensor and edges.dtype == torch.long and edges.dim() == 2 else as_graph(data).edge_index
     )
