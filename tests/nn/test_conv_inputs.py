@@ -11,6 +11,7 @@ import dgn
 from dgn.aggregation import Plan
 from dgn.graph import memo
 from dgn.nn import DGN, DGNConv, EdgeTable, NetworkSettings
+from dgn.nn.inputs import read_bipartite
 from dgn.testing import random_graph
 
 EDGES, N = random_graph(7, 0.5, torch.Generator().manual_seed(3))
@@ -156,6 +157,13 @@ def test_a_bipartite_graph_in_csr():
 def test_a_bipartite_edge_out_of_range_is_refused(edge):
     with pytest.raises(ValueError, match="edge_index: expected"):
         conv()((random(5, 4), random(3, 4)), torch.tensor([edge]).T, edge_field=random(1, 1))
+
+
+def test_a_gpu_is_asked_whether_targets_exist(monkeypatch):
+    graph = dgn.as_graph(torch.tensor([[5, 0], [4, 0]]))  # 4 is the number of a source, and of no target
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)  # _assert_async raises at once on the CPU
+    with pytest.raises(RuntimeError, match="edge_index: expected targets below 3, as x has; row 0 holds sources"):
+        read_bipartite(graph, 6, 3)
 
 
 REFUSED = {
