@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 import dgn
 from dgn.nn import DGN, DGNConv, NetworkSettings
 from dgn.testing import cycle
-from dgn.transforms import AddCoordinates, AddDirections, AddRings, CheckDirections, RandomBasis
+from dgn.transforms import AddCoordinates, AddDirections, AddRings, CheckDirections, RandomBasis, RandomReflection
 
 #: Transforms that change neither nodes nor edges.
 HARMLESS = [
@@ -194,6 +194,25 @@ def test_the_field_follows_a_sparse_matrix():
     layer = DGNConv(4, 3, ["mean", "dx2"])
     expected = layer(before.x, before.edge_index, edge_field=before.edge_field)
     torch.testing.assert_close(layer(graph.x, graph.adj_t, edge_field=graph.edge_field), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+@pytest.mark.parametrize("transform", [CheckDirections(), RandomReflection()], ids=repr)
+def test_a_sparse_matrix_cannot_be_checked(transform):
+    graph = pyg.ToSparseTensor(layout=torch.sparse_csr)(data(9))
+    with pytest.raises(ValueError, match=r"data: expected edge_index for .*; apply it before ToSparseTensor"):
+        transform(graph)
+    with pytest.raises(TypeError, match="edge_index: expected a tensor"):
+        DGN(4, NetworkSettings(hidden=8, aggregators=["mean", "dx1"]))(graph)
+
+
+def test_a_single_direction_may_have_one_dimension():
+    graph = data(9)
+    graph.edge_field, graph.node_potential = graph.edge_field[:, 0], graph.node_potential[:, 0]
+    CheckDirections()(graph)
+    graph.edge_field = -graph.edge_field
+    with pytest.raises(ValueError, match="edge_field: expected the slope of node_potential along each edge, got"):
+        CheckDirections()(graph)
 
 
 def test_a_batch_taken_apart_keeps_directions():

@@ -36,6 +36,11 @@ class _FieldTransform(BaseTransform):
                 f"data: expected a field for {type(self).__name__}, got none; apply AddDirections or AddCoordinates "
                 "before it"
             )
+        if data.edge_index is None:
+            raise ValueError(
+                f"data: expected edge_index for {type(self).__name__}, got {', '.join(data.keys())}; apply it before "
+                "ToSparseTensor"
+            )
         if getattr(data, "node_potential", None) is not None:
             check_directions(data.edge_field, data.node_potential, data.edge_index)
         return data.edge_field  # type: ignore[no-any-return]

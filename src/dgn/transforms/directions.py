@@ -189,7 +189,7 @@ def _edges(data: Data) -> Tensor:
 class CheckDirections(BaseTransform):
     """Refuse a field that other transforms have detached from its edges or cancelled (:func:`check_directions`).
 
-    For the end of a chain of transforms, in front of layers; :class:`dgn.nn.DGN` checks the data that it is given.
+    For the end of a chain of transforms, in front of layers, but before ``ToSparseTensor``; :class:`dgn.nn.DGN` checks the data that it is given.
 
     >>> import torch
     >>> from torch_geometric.transforms import ToUndirected
@@ -204,6 +204,11 @@ class CheckDirections(BaseTransform):
         for name in ("edge_field", "node_potential"):
             if data.get(name, None) is None:
                 raise ValueError(f"data: expected {name}, got none; apply AddDirections or AddCoordinates before it")
+        if data.edge_index is None:
+            raise ValueError(
+                f"data: expected edge_index for CheckDirections, got {', '.join(data.keys())}; apply it before "
+                "ToSparseTensor"
+            )
         check_directions(data.edge_field, data.node_potential, data.edge_index)
         return data
 
