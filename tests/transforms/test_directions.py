@@ -230,7 +230,7 @@ def test_what_is_no_list_of_data_is_refused():
     hetero = HeteroData()
     hetero["a"].x, hetero["a", "to", "a"].edge_index = torch.ones(2, 2), path(2)[0]
     for transform in (AddDirections(1), AddDirectedFields(), AddDirections(1).transform_all):
-        with pytest.raises(TypeError, match="edge_index: expected .* a homogeneous PyG Data"):
+        with pytest.raises(TypeError, match=r"edge_index: expected .* a homogeneous PyG Data"):
             transform(hetero if isinstance(transform, BaseTransform) else [hetero])
 
 

@@ -179,12 +179,11 @@ def test_a_field_of_ones_own_needs_no_potential():
     assert predicted(graph).isfinite().all()
 
 
-def test_packed_graphs_with_a_wrong_field_are_refused():
-    graphs = [pyg.RemoveDuplicatedEdges()(data(9)) for _ in range(10)]
-    for graph in graphs:
-        graph.y = torch.rand(1)
-    with pytest.raises(ValueError, match="edge_field: expected the slope of node_potential"):
-        dgn.data.benchmark_from_graphs(graphs, "regression")
+def test_a_field_of_ones_own_beside_eigenvector_features():
+    graph = data(9)
+    graph.edge_field = torch.randn(9, 2)
+    settings = NetworkSettings(hidden=8, aggregators=["mean", "dx1"], num_eigenvector_features=2)
+    assert DGN(4, settings)(graph).isfinite().all()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")

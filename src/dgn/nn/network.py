@@ -135,7 +135,8 @@ class DGN(nn.Module):
         ``node_mask`` is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group.
         ``structure`` holds the numbers that a network with such an input reads. ``returns="embedding"`` gives what the
         head reads, of graphs or of nodes as the prediction; ``"node-embedding"`` the features of nodes before the
-        readout. A field that does not fit the ``node_potential`` of the same data is refused.
+        readout. A field that does not fit the ``node_potential`` of the same data is refused, unless the network
+        reads that potential as an input of its own.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``edge_field`` [E, K], ``batch`` [N],
@@ -210,7 +211,8 @@ class DGN(nn.Module):
         structure, edge_attr = read_structural_inputs(data, self.edge_encoder)
         given = {name: getattr(data, name, None) for name in names}
         field, potential = given["edge_field"], given["node_potential"]
-        if self.plan.num_directions and field is not None and potential is not None:
+        own = self.settings.reads_potential  # the potential is an input; the field may be another
+        if self.plan.num_directions and field is not None and potential is not None and not own:
             check_directions(field, potential, data.edge_index)
         return self(**given, edge_attr=edge_attr, structure=structure, returns=returns)  # type: ignore[no-any-return]
 

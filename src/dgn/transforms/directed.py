@@ -33,8 +33,8 @@ class AddDirectedFields(BaseTransform):
       (:func:`dgn.magnetic_directions`), k columns.
 
     Messages travel both ways along an edge: ``edge_index`` and all edge attributes get the reverse edges behind the
-    given ones; ``y``, ``edge_label`` and ``edge_label_index`` are labels and stay. The flow is the attribute ``flow`` of the edges, [E] or [E, m], where it is named, else 1. Phases follow
-    the edges, whatever the flow.
+    given ones; ``y``, ``edge_label`` and ``edge_label_index`` are labels and stay. The flow is the attribute ``flow``
+    of the edges, [E] or [E, m], where it is named, else 1. Phases follow the edges, whatever the flow.
 
     >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)  # 0 -> 1 -> 2
     >>> data = AddDirectedFields(["orientation", "potential"])(data)

@@ -189,7 +189,8 @@ def _edges(data: Data) -> Tensor:
 class CheckDirections(BaseTransform):
     """Refuse a field that other transforms have detached from its edges or cancelled (:func:`check_directions`).
 
-    For the end of a chain of transforms, in front of layers, but before ``ToSparseTensor``; :class:`dgn.nn.DGN` checks the data that it is given.
+    For the end of a chain of transforms, in front of layers, but before ``ToSparseTensor``; :class:`dgn.nn.DGN` checks
+    the data that it is given.
 
     >>> import torch
     >>> from torch_geometric.transforms import ToUndirected

@@ -12,7 +12,7 @@ from dgn.data.benchmark import Benchmark
 from dgn.data.io.sources import PACKED, TABLE, load_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import SHARES
-from dgn.graph.checks import check_directions, check_option
+from dgn.graph.checks import check_option
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -56,8 +56,6 @@ def benchmark_from_graphs(
         if name not in getattr(packed, table):
             raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
     packed = as_2d_features(_with_split(packed, level, seed))
-    if "edge_field" in packed.edges and "node_potential" in packed.nodes:
-        check_directions(packed.edges["edge_field"], packed.nodes["node_potential"], packed.graph.edge_index)
     y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
     metric = metric or METRICS[objective]
     return Benchmark(
