@@ -55,6 +55,7 @@ def benchmark_from_graphs(
     for name, table in (("x", "nodes"), ("y", level)):
         if name not in getattr(packed, table):
             raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
+    _refuse_old_names(packed)
     packed = as_2d_features(_with_split(packed, level, seed))
     y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
     metric = metric or METRICS[objective]
@@ -68,6 +69,16 @@ def benchmark_from_graphs(
         edge_categories=None if edge_attr is None else _categories("edge_attr", edge_attr),
         coordinates="edge_field" in packed.edges,
     )
+
+
+def _refuse_old_names(graphs: PackedGraphs) -> None:
+    """Refuse directions under the names of earlier versions, which would not be read."""
+    for values, old, new in ((graphs.edges, "field", "edge_field"), (graphs.nodes, "potential", "node_potential")):
+        if old in values and new not in values:
+            raise ValueError(
+                f"{old}: expected {new}, got {old}, which was renamed to {new}; rename it, or delete it if it is "
+                "something else"
+            )
 
 
 def load_packed_benchmark(path: str | Path | None) -> Benchmark:
