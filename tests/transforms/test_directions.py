@@ -76,6 +76,11 @@ def test_bases_of_arcsine_potentials_are_not_drawn():
         AddDirections(2, arcsine=True, whole_eigenspaces=True)
 
 
+def test_bases_of_weighted_fields_are_not_drawn():
+    with pytest.raises(ValueError, match="whole_eigenspaces: expected False with weighted_field=True, got True"):
+        AddDirections(2, whole_eigenspaces=True, weighted_field=True)
+
+
 def test_the_field_is_not_a_difference_of_rounded_potentials():
     long = data(path(2000))
     field = AddDirections(1)(long).edge_field.double()[:, 0]

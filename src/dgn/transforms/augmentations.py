@@ -49,7 +49,8 @@ class _FieldTransform(BaseTransform):
 class RandomReflection(_FieldTransform):
     """Reflect each direction with probability 1/2 (definition 4).
 
-    Eigenvectors have a sign for each connected component, coordinates one for each graph.
+    Eigenvectors have a sign for each connected component, coordinates one for each graph. A potential with other
+    columns than the field is removed.
     """
 
     def forward(self, data: Data) -> Data:
@@ -58,8 +59,9 @@ class RandomReflection(_FieldTransform):
         draws = self.uniform(int(owner.max()) + 1 if len(owner) else 0, field.size(1)).to(field.device)
         sign = torch.where(draws < 0.5, -1.0, 1.0).to(field.dtype)[owner]
         data.edge_field = field * sign[data.edge_index[1]]
-        if getattr(data, "node_potential", None) is not None:
-            data.node_potential = data.node_potential * sign
+        if not _has_columns_of(field, data):
+            return _without_potential(data)
+        data.node_potential = data.node_potential * sign
         return data
 
 
@@ -162,10 +164,21 @@ class RandomDistortion(_FieldTransform):
                 "data: expected a potential for RandomDistortion(of='potential'), got none; apply it before a rotation "
                 "or a distortion of the field, and after AddDirections or AddCoordinates"
             )
+        if not _has_columns_of(field, data):
+            raise ValueError(
+                f"node_potential: expected the columns of edge_field {list(field.shape)}, got {list(potential.shape)}; "
+                "use RandomDistortion(of='field')"
+            )
         data.node_potential = distort_potential(potential, self.strength, generator=self.generator, batch=batch)
         # A gradient is linear; the gradient of the sum would carry the rounding of the potential.
         data.edge_field = field + gradient(data.node_potential - potential, data.edge_index).to(field.dtype)
         return data
+
+
+def _has_columns_of(field: Tensor, data: Any) -> bool:
+    """Whether there is a potential with a column for each direction of the field."""
+    potential = getattr(data, "node_potential", None)
+    return potential is not None and potential.shape[1:] == field.shape[1:]
 
 
 def _without_potential(data: Data) -> Data:

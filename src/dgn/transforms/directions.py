@@ -60,6 +60,11 @@ class AddDirections(BaseTransform):
                 "whole_eigenspaces: expected False with arcsine=True, got True; bases are drawn of eigenvectors, not "
                 "of their arcsines: leave out one of the two"
             )
+        if weighted_field and whole_eigenspaces:
+            raise ValueError(
+                "whole_eigenspaces: expected False with weighted_field=True, got True; RandomBasis takes the gradient "
+                "without weights: leave out one of the two"
+            )
         self.k, self.normalization, self.whole_eigenspaces = int(k), normalization, whole_eigenspaces
         self.arcsine, self.weighted_field = arcsine, weighted_field
 
