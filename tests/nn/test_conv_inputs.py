@@ -159,6 +159,19 @@ def test_a_bipartite_edge_out_of_range_is_refused(edge):
         conv()((random(5, 4), random(3, 4)), torch.tensor([edge]).T, edge_field=random(1, 1))
 
 
+def test_sources_of_another_width_are_refused():
+    layer, ends = DGNConv((8, 6), 16, ["mean"]), torch.tensor([[0, 3], [0, 2]])
+    with pytest.raises(ValueError, match=r"x: expected sources of width 8, got \[4, 6\]"):
+        layer((random(4, 6), random(3, 6)), ends)
+
+
+def test_weights_of_a_bipartite_call_are_refused():
+    layer, ends = conv(), torch.tensor([[0, 3], [0, 2]])
+    weights = layer.plan.compute_weights(random(2, 1), dgn.as_graph(ends, 4))
+    with pytest.raises(ValueError, match=r"weights: expected None with \(sources, targets\)"):
+        layer((random(4, 4), random(3, 4)), ends, weights=weights)
+
+
 def test_a_gpu_is_asked_whether_targets_exist(monkeypatch):
     graph = dgn.as_graph(torch.tensor([[5, 0], [4, 0]]))  # 4 is the number of a source, and of no target
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)  # _assert_async raises at once on the CPU

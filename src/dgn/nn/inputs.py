@@ -56,6 +56,12 @@ def refuse_beside_data(module: str, beside: dict[str, object]) -> None:
         )
 
 
+def refuse_weights(weights: object) -> None:
+    """Refuse weights of a bipartite call: its graph, to which they would belong, is made in the call."""
+    if weights is not None:
+        raise ValueError("weights: expected None with (sources, targets), got some; pass edge_field= instead")
+
+
 def infer_widths(widths: tuple[int, int], x: Tensor | Sequence[Tensor | None]) -> tuple[int, int]:
     """The widths of sources and targets, those of -1 taken from the first input.
 
