@@ -214,6 +214,13 @@ def test_the_graph_at_fault_is_named():
     assert error.value.__notes__ == ["in graph 1"]
 
 
+def test_eigenspaces_of_earlier_directions_are_removed():
+    before = AddDirections(1, whole_eigenspaces=True)(data(cycle(4)))
+    assert "eigenspaces" not in AddDirections(3)(before)
+    assert "eigenspaces" not in AddDirections(3).transform_all([before])[0]
+    assert "eigenspaces" in before
+
+
 def test_weights_of_another_graph_are_refused():
     graphs = [data(path(3), edge_weight=torch.ones(6)), data(cycle(3), edge_weight=torch.ones(4))]  # 10 together
     with pytest.raises(ValueError, match="edge_weight: expected 4 rows") as error:

@@ -14,7 +14,15 @@ from dgn.graph.checks import check_option
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
 from dgn.nn.fused.select import conv_is_fused, update_by_degree_pays
 from dgn.nn.init import reset
-from dgn.nn.inputs import check_arguments, count_targets, infer_widths, read_bipartite, read_scalers, refuse_positional, refuse_weights
+from dgn.nn.inputs import (
+    check_arguments,
+    count_targets,
+    infer_widths,
+    read_bipartite,
+    read_scalers,
+    refuse_positional,
+    refuse_weights,
+)
 from dgn.nn.linear import Linear, MessageLinear, UpdateLinear, add_bias, grouped_linear, multiply, update_by_degree
 
 Features = Tensor | tuple[Tensor, Tensor | None]

@@ -69,6 +69,7 @@ class AddDirections(BaseTransform):
         self.arcsine, self.weighted_field = arcsine, weighted_field
 
     def forward(self, data: Data) -> Data:
+        _drop_eigenspaces(data)
         graph, weight = weighted_graph(data, None, None)
         check_request(self.k, self.normalization, graph.num_nodes)
         if self._solve_connected(data, graph, weight):
@@ -161,6 +162,7 @@ class AddDirections(BaseTransform):
             for name, part in zip(NAMES, values, strict=True)
         ]
         for data, *own in zip(graphs, *split, strict=True):
+            _drop_eigenspaces(data)
             device = data.edge_index.device
             for name, part in zip(NAMES, own, strict=True):
                 data[name] = part.clone().to(device)
@@ -180,6 +182,12 @@ class AddDirections(BaseTransform):
         options = (name for name in ("whole_eigenspaces", "arcsine", "weighted_field") if getattr(self, name))
         parts = [f"k={self.k}", f"normalization={self.normalization!r}", *(f"{name}=True" for name in options)]
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _drop_eigenspaces(data: Data) -> None:
+    """Remove eigenspaces of earlier directions, of which :class:`RandomBasis` would draw others."""
+    if "eigenspaces" in data:
+        del data.eigenspaces
 
 
 def _edges(data: Data) -> Tensor:
