@@ -140,7 +140,7 @@ class RandomDistortion(_FieldTransform):
     """Add noise of up to ``strength`` times the mean size of each direction.
 
     ``of="field"`` adds antisymmetric noise on the edges (definition 6), ``"potential"`` noise on the nodes, of which
-    the field gets the gradient, as in the paper's figure on augmentation.
+    the field gets the gradient, without edge weights, as in the paper's figure on augmentation.
     """
 
     def __init__(
