@@ -11,6 +11,7 @@ import dgn
 from dgn.aggregation import Plan
 from dgn.graph import memo
 from dgn.nn import DGN, DGNConv, EdgeTable, NetworkSettings
+from dgn.nn.inputs import read_bipartite
 from dgn.testing import random_graph
 
 EDGES, N = random_graph(7, 0.5, torch.Generator().manual_seed(3))
@@ -156,6 +157,26 @@ def test_a_bipartite_graph_in_csr():
 def test_a_bipartite_edge_out_of_range_is_refused(edge):
     with pytest.raises(ValueError, match="edge_index: expected"):
         conv()((random(5, 4), random(3, 4)), torch.tensor([edge]).T, edge_field=random(1, 1))
+
+
+def test_sources_of_another_width_are_refused():
+    layer, ends = DGNConv((8, 6), 16, ["mean"]), torch.tensor([[0, 3], [0, 2]])
+    with pytest.raises(ValueError, match=r"x: expected sources of width 8, got \[4, 6\]"):
+        layer((random(4, 6), random(3, 6)), ends)
+
+
+def test_weights_of_a_bipartite_call_are_refused():
+    layer, ends = conv(), torch.tensor([[0, 3], [0, 2]])
+    weights = layer.plan.compute_weights(random(2, 1), dgn.as_graph(ends, 4))
+    with pytest.raises(ValueError, match=r"weights: expected None with \(sources, targets\)"):
+        layer((random(4, 4), random(3, 4)), ends, weights=weights)
+
+
+def test_a_gpu_is_asked_whether_targets_exist(monkeypatch):
+    graph = dgn.as_graph(torch.tensor([[5, 0], [4, 0]]))  # 4 is the number of a source, and of no target
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)  # _assert_async raises at once on the CPU
+    with pytest.raises(RuntimeError, match="edge_index: expected targets below 3, as x has; row 0 holds sources"):
+        read_bipartite(graph, 6, 3)
 
 
 REFUSED = {

@@ -201,6 +201,8 @@ def test_targets_may_be_none_where_nothing_reads_them():
     assert more.shape == (4, 6)
     stated = layer((sources, None), EdgeIndex(ends, sparse_size=(5, 4)), edge_field=field)
     assert torch.equal(stated, more)
+    graph = dgn.as_graph(ends, 5)
+    assert torch.equal(layer((sources, None), graph, edge_field=field), expected)
     for other in (DGNConv(4, 6, ["mean", "dx1"]), DGNConv(4, 6, ["mean"], message="complex")):
         with pytest.raises(ValueError, match=r"x: expected targets .*, got None; .*pass \(sources, targets\)"):
             other((sources, None), ends, edge_field=field)

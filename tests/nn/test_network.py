@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from dgn.aggregation import Plan, average_log_degree
-from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, NetworkSettings
+from dgn.nn import ATOM_SIZES, BOND_SIZES, DGN, CategoryEncoder, Ensemble, NetworkSettings
 from dgn.testing import complete, grid, path, random_graph, star
 from dgn.transforms import AddDirections
 from tests.networks import make_dgn
@@ -129,6 +129,23 @@ def test_data_and_its_parts_give_the_same():
         batch.x, batch.edge_index, edge_field=batch.edge_field, batch=batch.batch, node_potential=batch.node_potential
     )
     assert torch.equal(net(batch), parts)
+
+
+def test_data_give_embeddings_as_its_parts_do():
+    graph, net = data(path(5)), network().eval()
+    parts = {name: graph[name] for name in ("edge_field", "edge_attr", "node_potential") if name in graph}
+    for returns in ("embedding", "node-embedding"):
+        expected = net(graph.x, graph.edge_index, **parts, returns=returns)
+        torch.testing.assert_close(net(graph, returns=returns), expected)
+        torch.testing.assert_close(Ensemble([net, net])(graph, returns=returns), torch.cat([expected] * 2, dim=1))
+
+
+def test_inputs_beside_data_are_refused():
+    graph = data(path(5))
+    with pytest.raises(TypeError, match=r"DGN: expected a Data alone, got edge_field beside it; set data.edge_field"):
+        network()(graph, edge_field=graph.edge_field)
+    with pytest.raises(TypeError, match=r"got edge_index, node_mask beside it"):
+        network()(graph, graph.edge_index, node_mask=torch.ones(5, 1))
 
 
 def test_graphs_without_nodes_count():

@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import dgn
+from dgn.data import benchmark_from_graphs
+from dgn.testing import path
 from dgn.training.preprocessing import first_directions
 from dgn.training.shared_data import prepare
 from dgn.training.trainer import train
+from dgn.transforms import AddDirections
 from tests.training.small import make_benchmark, make_experiment
 
 GROUPS = {"aggregators": ["mean", "dx1-group2", "av1-group2", "dx1"]}
@@ -117,3 +121,16 @@ def test_a_part_that_cannot_be_scored_is_named_before_training(objective, label,
     lacking = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"y": y}))
     with pytest.raises(ValueError, match=f"labels of {part}: expected"):
         prepare(make_experiment(), lacking, torch.device("cpu"))
+
+
+def test_a_field_that_fits_no_potential_is_refused_unless_the_potential_is_an_input():
+    draw = torch.Generator().manual_seed(0)
+    graphs = [AddDirections(1)(Data(x=torch.rand(5, 3), edge_index=path(5)[0], y=torch.rand(1))) for _ in range(10)]
+    for graph in graphs:
+        graph.edge_field = torch.randn(8, 1, generator=draw)
+    benchmark, network = benchmark_from_graphs(graphs, "regression"), {"aggregators": ["mean", "dx1"]}
+    data = {"dataset": "own"}
+    with pytest.raises(ValueError, match="edge_field: expected the slope of node_potential"):
+        prepare(make_experiment(data=data, network=network), benchmark, torch.device("cpu"))
+    features = network | {"num_eigenvector_features": 1}
+    assert prepare(make_experiment(data=data, network=features), benchmark, torch.device("cpu")).sizes["train"] == 8

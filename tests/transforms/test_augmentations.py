@@ -277,3 +277,12 @@ def test_an_invalid_range_of_angles_is_refused(degrees):
 def test_directions_that_span_no_plane_are_refused(directions):
     with pytest.raises(ValueError, match="directions"):
         RandomRotation(10, seeded(), directions=directions)(data())
+
+
+def test_a_potential_of_other_columns_than_the_field_is_not_changed_with_it():
+    graph = data()
+    graph.node_potential = graph.node_potential[:, :1]
+    assert "node_potential" not in RandomReflection(seeded())(graph)
+    assert "node_potential" in graph
+    with pytest.raises(ValueError, match=r"node_potential: expected the columns of edge_field .*of='field'"):
+        RandomDistortion(0.3, of="potential")(graph)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import RandomLinkSplit
 
 pytest.importorskip("numba", reason="Numba is not installed")
 
@@ -44,6 +45,30 @@ def test_edge_attributes_get_the_reverse_edges_and_nodes_stay():
     assert got.x.shape == (6, 3)
     assert graph.edge_index.size(1) == 7  # the input is left alone
     assert "node_potential" not in got
+
+
+def test_the_label_of_a_graph_of_one_edge_stays():
+    got = AddDirectedFields()(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([3.5])))
+    assert got.y.tolist() == [3.5]
+
+
+def test_labels_of_a_link_split_stay():
+    draw = torch.Generator().manual_seed(0)
+    graph = Data(x=torch.ones(30, 3), edge_index=torch.randint(30, (2, 60), generator=draw))
+    split = RandomLinkSplit(is_undirected=False, add_negative_train_samples=False)(graph)[0]
+    got = AddDirectedFields()(split)
+    assert got.edge_index.size(1) > split.edge_index.size(1) == split.edge_label_index.size(1)
+    assert torch.equal(got.edge_label_index, split.edge_label_index)
+    assert torch.equal(got.edge_label, split.edge_label)
+
+
+def test_other_attributes_of_edges_follow_along_their_dimension():
+    graph = Data(edge_index=torch.tensor([[0, 1, 0], [1, 2, 2]]), num_nodes=3, edge_name=["a", "b", "c"])
+    graph.edge_pair_index, graph.current = torch.tensor([[5, 6, 7], [8, 9, 10]]), torch.tensor([1.0, 2.0, 3.0])
+    got = AddDirectedFields(flow="current")(graph)
+    assert got.edge_name == list("abcabc")
+    assert torch.equal(got.edge_pair_index, graph.edge_pair_index.repeat(1, 2))
+    assert torch.equal(got.current, graph.current.repeat(2))  # also with as many nodes as edges
 
 
 def test_a_named_flow_is_taken():

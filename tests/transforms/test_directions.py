@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import Compose
+from torch_geometric.transforms import BaseTransform, Compose
 
 import dgn
+from dgn.graph import checks
 from dgn.testing import complete, cycle, disjoint_union, edge_cases, grid, path, random_graph, star
-from dgn.transforms import AddCoordinates, AddDirections
+from dgn.transforms import AddCoordinates, AddDirectedFields, AddDirections
 
 GRAPHS = [grid(2, 3), path(4), path(1), star(3), disjoint_union(path(2), path(3))[:2]]
 CLOSE = {"atol": 1e-7, "rtol": 1e-6}  # the transform always takes the solver of many graphs
@@ -73,6 +74,11 @@ def test_arcsine_potentials_are_those_of_the_library():
 def test_bases_of_arcsine_potentials_are_not_drawn():
     with pytest.raises(ValueError, match="whole_eigenspaces: expected False with arcsine=True"):
         AddDirections(2, arcsine=True, whole_eigenspaces=True)
+
+
+def test_bases_of_weighted_fields_are_not_drawn():
+    with pytest.raises(ValueError, match="whole_eigenspaces: expected False with weighted_field=True, got True"):
+        AddDirections(2, whole_eigenspaces=True, weighted_field=True)
 
 
 def test_the_field_is_not_a_difference_of_rounded_potentials():
@@ -206,6 +212,38 @@ def test_the_graph_at_fault_is_named():
     with pytest.raises(ValueError, match="edge_index: expected nodes from 0 to below num_nodes=3") as error:
         AddDirections(1).transform_all(graphs)
     assert error.value.__notes__ == ["in graph 1"]
+
+
+def test_eigenspaces_of_earlier_directions_are_removed():
+    before = AddDirections(1, whole_eigenspaces=True)(data(cycle(4)))
+    assert "eigenspaces" not in AddDirections(3)(before)
+    assert "eigenspaces" not in AddDirections(3).transform_all([before])[0]
+    assert "eigenspaces" in before
+
+
+def test_weights_of_another_graph_are_refused():
+    graphs = [data(path(3), edge_weight=torch.ones(6)), data(cycle(3), edge_weight=torch.ones(4))]  # 10 together
+    with pytest.raises(ValueError, match="edge_weight: expected 4 rows") as error:
+        AddDirections(1).transform_all(graphs)
+    assert error.value.__notes__ == ["in graph 0"]
+
+
+@pytest.mark.filterwarnings("ignore:Unable to accurately infer")
+def test_inferred_nodes_of_all_graphs_are_checked(monkeypatch):
+    monkeypatch.setattr(checks, "DENSE_NODES", 100)
+    graph = Data(edge_index=torch.tensor([[0], [5000]]))
+    with pytest.raises(ValueError, match="edge_index: expected nodes numbered from 0, got node 5000"):
+        AddDirections(1).transform_all([data(path(3)), graph])
+
+
+def test_what_is_no_list_of_data_is_refused():
+    with pytest.raises(TypeError, match="graphs: expected a list or dataset of Data, got a single Data"):
+        AddDirections(1).transform_all(data(path(3)))
+    hetero = HeteroData()
+    hetero["a"].x, hetero["a", "to", "a"].edge_index = torch.ones(2, 2), path(2)[0]
+    for transform in (AddDirections(1), AddDirectedFields(), AddDirections(1).transform_all):
+        with pytest.raises(TypeError, match=r"edge_index: expected .* a homogeneous PyG Data"):
+            transform(hetero if isinstance(transform, BaseTransform) else [hetero])
 
 
 @pytest.mark.parametrize("normalization", [None, "sym"])

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 import dgn
 from dgn.nn import DGN, DGNConv, NetworkSettings
 from dgn.testing import cycle
-from dgn.transforms import AddCoordinates, AddDirections, AddRings, CheckDirections, RandomBasis
+from dgn.transforms import AddCoordinates, AddDirections, AddRings, CheckDirections, RandomBasis, RandomReflection
 
 #: Transforms that change neither nodes nor edges.
 HARMLESS = [
@@ -179,12 +179,11 @@ def test_a_field_of_ones_own_needs_no_potential():
     assert predicted(graph).isfinite().all()
 
 
-def test_packed_graphs_with_a_wrong_field_are_refused():
-    graphs = [pyg.RemoveDuplicatedEdges()(data(9)) for _ in range(10)]
-    for graph in graphs:
-        graph.y = torch.rand(1)
-    with pytest.raises(ValueError, match="edge_field: expected the slope of node_potential"):
-        dgn.data.benchmark_from_graphs(graphs, "regression")
+def test_a_field_of_ones_own_beside_eigenvector_features():
+    graph = data(9)
+    graph.edge_field = torch.randn(9, 2)
+    settings = NetworkSettings(hidden=8, aggregators=["mean", "dx1"], num_eigenvector_features=2)
+    assert DGN(4, settings)(graph).isfinite().all()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
@@ -194,6 +193,25 @@ def test_the_field_follows_a_sparse_matrix():
     layer = DGNConv(4, 3, ["mean", "dx2"])
     expected = layer(before.x, before.edge_index, edge_field=before.edge_field)
     torch.testing.assert_close(layer(graph.x, graph.adj_t, edge_field=graph.edge_field), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+@pytest.mark.parametrize("transform", [CheckDirections(), RandomReflection()], ids=repr)
+def test_a_sparse_matrix_cannot_be_checked(transform):
+    graph = pyg.ToSparseTensor(layout=torch.sparse_csr)(data(9))
+    with pytest.raises(ValueError, match=r"data: expected edge_index for .*; apply it before ToSparseTensor"):
+        transform(graph)
+    with pytest.raises(TypeError, match="edge_index: expected a tensor"):
+        DGN(4, NetworkSettings(hidden=8, aggregators=["mean", "dx1"]))(graph)
+
+
+def test_a_single_direction_may_have_one_dimension():
+    graph = data(9)
+    graph.edge_field, graph.node_potential = graph.edge_field[:, 0], graph.node_potential[:, 0]
+    CheckDirections()(graph)
+    graph.edge_field = -graph.edge_field
+    with pytest.raises(ValueError, match="edge_field: expected the slope of node_potential along each edge, got"):
+        CheckDirections()(graph)
 
 
 def test_a_batch_taken_apart_keeps_directions():

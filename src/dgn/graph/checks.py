@@ -8,6 +8,8 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from dgn.graph.columns import as_columns
+
 DENSE_NODES, NODES_PER_EDGE = 2**24, 1000  # numbers of nodes that are inferred from the highest one without question
 
 
@@ -177,14 +179,18 @@ def check_field(field: Tensor) -> None:
 FLAT = 1e-3  # of the largest slope: below, a slope may have either sign
 
 
-def check_directions(field: Tensor, potential: Tensor, edge_index: Tensor) -> None:
+def check_directions(field: Tensor, potential: Tensor, edge_index: Tensor | None) -> None:
     """Refuse a field that does not rise where its potential does: its edges were changed, reordered or merged.
 
     A field may be the slope times a positive weight, and 0 on edges that were added. Where the potential has other
-    columns, it is not that of the field. On a GPU the host does not wait for the answer.
+    columns, it is not that of the field. Edges in a matrix, as ``ToSparseTensor`` makes them, are not checked. On a GPU
+    the host does not wait for the answer.
     """
-    if torch.compiler.is_compiling() or field.shape[1:] != potential.shape[1:] or edge_index.layout != torch.strided:
+    if edge_index is None or edge_index.layout != torch.strided or torch.compiler.is_compiling():
         return
+    if field.shape[1:] != potential.shape[1:]:
+        return
+    field, potential = as_columns(field), as_columns(potential)
     remedy = (
         "apply transforms that change edges before AddDirections, or AddCoordinates('node_potential') after them; "
         "delete node_potential if the field is your own"

@@ -14,7 +14,15 @@ from dgn.graph.checks import check_option
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
 from dgn.nn.fused.select import conv_is_fused, update_by_degree_pays
 from dgn.nn.init import reset
-from dgn.nn.inputs import check_arguments, count_targets, infer_widths, read_bipartite, read_scalers, refuse_positional
+from dgn.nn.inputs import (
+    check_arguments,
+    count_targets,
+    infer_widths,
+    read_bipartite,
+    read_scalers,
+    refuse_positional,
+    refuse_weights,
+)
 from dgn.nn.linear import Linear, MessageLinear, UpdateLinear, add_bias, grouped_linear, multiply, update_by_degree
 
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -142,8 +150,8 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
     ) -> Tensor:
         """Convolve; all but ``x`` and ``edge_index`` is given by keyword, as a field cannot be told from edge features.
 
-        ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again. ``size``
-        are the numbers of sources and targets, where ``x`` has no targets.
+        ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again, for one
+        set of nodes. ``size`` are the numbers of sources and targets, where ``x`` has no targets.
         """
         if positional:
             refuse_positional(type(self).__name__, positional)
@@ -151,6 +159,7 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
             self._build(infer_widths(self.widths, x))
             self.to(*((x.device, x.dtype) if isinstance(x, Tensor) else (x[0].device, x[0].dtype)))
         if isinstance(x, tuple | list):
+            refuse_weights(weights)
             return self._bipartite(x, edge_index, edge_field, edge_attr, edge_weight, gap, size)
         if x.dim() != 2 or x.size(1) != self.in_channels or not x.is_floating_point():
             raise ValueError(
@@ -285,7 +294,12 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
         """Sources and targets are two sets of nodes: put them side by side, and keep the targets."""
         source, target = x
         assert source is not None
-        if self.source_map is not None and source.size(-1) == self.widths[0]:
+        if self.source_map is not None:
+            if source.size(-1) != self.widths[0]:
+                raise ValueError(
+                    f"x: expected sources of width {self.widths[0]}, got {list(source.shape)}; in_channels of the "
+                    "layer are (sources, targets)"
+                )
             source = self.source_map(source)
         if target is None:
             if self.plan.reads_node or self.message is not None:

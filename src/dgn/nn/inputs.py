@@ -19,16 +19,22 @@ def read_bipartite(edge_index: Any, num_sources: int, num_targets: int) -> Graph
     def make() -> Graph:
         edges = as_graph(edge_index, max(num_sources, num_targets)).edge_index
         for name, nodes, count in (("sources", edges[0], num_sources), ("targets", edges[1], num_targets)):
-            if not (torch.compiler.is_compiling() or nodes.is_cuda) and nodes.numel() and int(nodes.max()) >= count:
-                raise ValueError(
-                    f"edge_index: expected {name} below {count}, as x has, got {int(nodes.max())}; row 0 holds "
-                    "sources and row 1 targets"
-                )
+            if not torch.compiler.is_compiling() and nodes.numel():
+                _check_below(count, name, nodes)
         return as_graph(torch.stack([edges[0] + num_targets, edges[1]]), num_sources + num_targets)
 
     if not isinstance(edge_index, Tensor):
         return make()
     return remember_with(edge_index, (Graph, num_sources, num_targets), make)
+
+
+def _check_below(count: int, name: str, nodes: Tensor) -> None:
+    """Refuse nodes of ``count`` or more; on a GPU the host does not wait for the answer."""
+    expected, remedy = f"edge_index: expected {name} below {count}, as x has", "row 0 holds sources and row 1 targets"
+    if nodes.is_cuda:
+        torch._assert_async((nodes < count).all(), f"{expected}; {remedy}")
+    elif int(nodes.max()) >= count:
+        raise ValueError(f"{expected}, got {int(nodes.max())}; {remedy}")
 
 
 def refuse_positional(module: str, positional: tuple[object, ...]) -> NoReturn:
@@ -38,6 +44,22 @@ def refuse_positional(module: str, positional: tuple[object, ...]) -> NoReturn:
         f"{module}: expected x and edge_index by position and all else by keyword, got {len(positional)} more by "
         f"position, {', '.join(map(str, came))}; write edge_field= for a field and edge_attr= for edge features"
     )
+
+
+def refuse_beside_data(module: str, beside: dict[str, object]) -> None:
+    """Refuse inputs beside a ``Data``, which is read instead of them."""
+    names = [name for name, value in beside.items() if value is not None]
+    if names:
+        raise TypeError(
+            f"{module}: expected a Data alone, got {', '.join(names)} beside it; set data.{names[0]}, or pass "
+            "data.x, data.edge_index and all else by keyword"
+        )
+
+
+def refuse_weights(weights: object) -> None:
+    """Refuse weights of a bipartite call: its graph, to which they would belong, is made in the call."""
+    if weights is not None:
+        raise ValueError("weights: expected None with (sources, targets), got some; pass edge_field= instead")
 
 
 def infer_widths(widths: tuple[int, int], x: Tensor | Sequence[Tensor | None]) -> tuple[int, int]:
@@ -59,7 +81,8 @@ def count_targets(edge_index: Any, size: tuple[int, int] | None) -> int:
     if isinstance(edge_index, Tensor) and edge_index.layout == torch.sparse_csr:
         return edge_index.size(0)
     stated: int | None = edge_index.sparse_size(1) if isinstance(edge_index, EdgeIndex) else None
-    return stated if stated is not None else int(edge_index[1].max()) + 1 if edge_index.numel() else 0
+    edges = edge_index if isinstance(edge_index, Tensor) else as_graph(edge_index).edge_index
+    return stated if stated is not None else int(edges[1].max()) + 1 if edges.numel() else 0
 
 
 def check_arguments(in_channels: int, out_channels: int, message: object, edge_dim: int | None, towers: int) -> None:

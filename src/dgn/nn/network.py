@@ -17,7 +17,7 @@ from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
 from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.init import init_as_authors, reset
-from dgn.nn.inputs import read_scalers, refuse_positional
+from dgn.nn.inputs import read_scalers, refuse_beside_data, refuse_positional
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
 from dgn.nn.norm import BatchNorm
@@ -135,7 +135,8 @@ class DGN(nn.Module):
         ``node_mask`` is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group.
         ``structure`` holds the numbers that a network with such an input reads. ``returns="embedding"`` gives what the
         head reads, of graphs or of nodes as the prediction; ``"node-embedding"`` the features of nodes before the
-        readout. A field that does not fit the ``node_potential`` of the same data is refused.
+        readout. A field that does not fit the ``node_potential`` of the same data is refused, unless the network
+        reads that potential as an input of its own.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``edge_field`` [E, K], ``batch`` [N],
@@ -145,7 +146,9 @@ class DGN(nn.Module):
         if positional:
             refuse_positional(type(self).__name__, positional)
         if not isinstance(x, Tensor):
-            return self.forward_data(x)
+            beside = {"edge_index": edge_index, "edge_field": edge_field, "edge_attr": edge_attr, "batch": batch}
+            beside |= {"node_potential": node_potential, "num_graphs": num_graphs, "weights": weights}
+            return self.forward_data(x, returns, **beside, node_mask=node_mask, gap=gap, structure=structure)
         graph = as_graph(edge_index, x.size(0), batch, num_graphs)
         edges = self._edges(edge_attr, graph)  # what comes first has its gradient last, outside the backward pass
         h = self._nodes(x, node_potential, structure)
@@ -199,17 +202,19 @@ class DGN(nn.Module):
         fused = ours and all(layer_route(edge_attr, layer.conv, layer.norm) == Route.LAYER for layer in layers)
         return fused and is_low_rank(self.edge_encoder, edge_attr, graph)
 
-    def forward_data(self, data: Any) -> Tensor:
-        """Predict for a PyG ``Data`` or ``Batch``."""
+    def forward_data(self, data: Any, returns: Returns = "prediction", **beside: object) -> Tensor:
+        """Predict for a PyG ``Data`` or ``Batch``, which holds all inputs: none may be given beside it."""
+        refuse_beside_data(type(self).__name__, beside)
         if getattr(data, "x", None) is None:
             raise ValueError(f"data: expected node features in 'x', got {data}; set data.x")
         names = ("x", "edge_index", "edge_field", "batch", "node_potential", "num_graphs", "gap")
         structure, edge_attr = read_structural_inputs(data, self.edge_encoder)
         given = {name: getattr(data, name, None) for name in names}
         field, potential = given["edge_field"], given["node_potential"]
-        if self.plan.num_directions and field is not None and potential is not None:
+        own = self.settings.reads_potential  # the potential is an input; the field may be another
+        if self.plan.num_directions and field is not None and potential is not None and not own:
             check_directions(field, potential, data.edge_index)
-        return self(**given, edge_attr=edge_attr, structure=structure)  # type: ignore[no-any-return]
+        return self(**given, edge_attr=edge_attr, structure=structure, returns=returns)  # type: ignore[no-any-return]
 
     @staticmethod
     def _first(potential: Tensor | None, wanted: int) -> Tensor:

@@ -14,7 +14,9 @@ from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.loader.eigenspaces import find_eigenspaces
 from dgn.data.loader.static_batch import StaticBatches
 from dgn.data.packed import PackedGraphs
+from dgn.graph.checks import check_directions
 from dgn.training.augment import changes_field, mirrors_alone
+from dgn.training.config import NetworkSettings
 from dgn.training.devices import dataset_device
 from dgn.training.evaluate import Split, required_inputs
 from dgn.training.experiment import Experiment
@@ -60,6 +62,7 @@ def prepare(experiment: Experiment, benchmark: Benchmark, device: torch.device) 
     data, network = experiment.data, experiment.network
     check_structure(experiment, benchmark)
     _check_readout(network.readout, benchmark)
+    _check_field(network, benchmark)
     _check_augmentation(experiment)
     objective = make_objective(benchmark.objective, experiment.training.metric or benchmark.metric)
     trained_for = objective.smoothed(experiment.training.label_smoothing)
@@ -206,6 +209,15 @@ def _check_readout(readout: str, benchmark: Benchmark) -> None:
         raise ValueError(
             f"network.readout: expected {expected} for {benchmark.objective}, got {readout}; set network.readout"
         )
+
+
+def _check_field(network: NetworkSettings, benchmark: Benchmark) -> None:
+    """Refuse a field of a user's graphs that does not fit their potential, as ``DGN`` does."""
+    graphs = benchmark.graphs
+    field, potential = graphs.edges.get("edge_field"), graphs.nodes.get("node_potential")
+    own = network.reads_potential or not network.plan.num_directions
+    if benchmark.name == "own" and field is not None and potential is not None and not own:
+        check_directions(field, potential, graphs.graph.edge_index)
 
 
 def _check_targets(split: Split, name: str) -> None:

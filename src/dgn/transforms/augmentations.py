@@ -36,6 +36,11 @@ class _FieldTransform(BaseTransform):
                 f"data: expected a field for {type(self).__name__}, got none; apply AddDirections or AddCoordinates "
                 "before it"
             )
+        if data.edge_index is None:
+            raise ValueError(
+                f"data: expected edge_index for {type(self).__name__}, got {', '.join(data.keys())}; apply it before "
+                "ToSparseTensor"
+            )
         if getattr(data, "node_potential", None) is not None:
             check_directions(data.edge_field, data.node_potential, data.edge_index)
         return data.edge_field  # type: ignore[no-any-return]
@@ -44,7 +49,8 @@ class _FieldTransform(BaseTransform):
 class RandomReflection(_FieldTransform):
     """Reflect each direction with probability 1/2 (definition 4).
 
-    Eigenvectors have a sign for each connected component, coordinates one for each graph.
+    Eigenvectors have a sign for each connected component, coordinates one for each graph. A potential with other
+    columns than the field is removed.
     """
 
     def forward(self, data: Data) -> Data:
@@ -53,8 +59,9 @@ class RandomReflection(_FieldTransform):
         draws = self.uniform(int(owner.max()) + 1 if len(owner) else 0, field.size(1)).to(field.device)
         sign = torch.where(draws < 0.5, -1.0, 1.0).to(field.dtype)[owner]
         data.edge_field = field * sign[data.edge_index[1]]
-        if getattr(data, "node_potential", None) is not None:
-            data.node_potential = data.node_potential * sign
+        if not _has_columns_of(field, data):
+            return _without_potential(data)
+        data.node_potential = data.node_potential * sign
         return data
 
 
@@ -133,7 +140,7 @@ class RandomDistortion(_FieldTransform):
     """Add noise of up to ``strength`` times the mean size of each direction.
 
     ``of="field"`` adds antisymmetric noise on the edges (definition 6), ``"potential"`` noise on the nodes, of which
-    the field gets the gradient, as in the paper's figure on augmentation.
+    the field gets the gradient, without edge weights, as in the paper's figure on augmentation.
     """
 
     def __init__(
@@ -157,10 +164,21 @@ class RandomDistortion(_FieldTransform):
                 "data: expected a potential for RandomDistortion(of='potential'), got none; apply it before a rotation "
                 "or a distortion of the field, and after AddDirections or AddCoordinates"
             )
+        if not _has_columns_of(field, data):
+            raise ValueError(
+                f"node_potential: expected the columns of edge_field {list(field.shape)}, got {list(potential.shape)}; "
+                "use RandomDistortion(of='field')"
+            )
         data.node_potential = distort_potential(potential, self.strength, generator=self.generator, batch=batch)
         # A gradient is linear; the gradient of the sum would carry the rounding of the potential.
         data.edge_field = field + gradient(data.node_potential - potential, data.edge_index).to(field.dtype)
         return data
+
+
+def _has_columns_of(field: Tensor, data: Any) -> bool:
+    """Whether there is a potential with a column for each direction of the field."""
+    potential = getattr(data, "node_potential", None)
+    return potential is not None and potential.shape[1:] == field.shape[1:]
 
 
 def _without_potential(data: Data) -> Data:

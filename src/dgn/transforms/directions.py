@@ -6,13 +6,14 @@ from copy import copy
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from dgn.fields import arcsine, gradient
 from dgn.fields.calculus import differences
 from dgn.graph import Graph, as_graph
-from dgn.graph.checks import check_directions, check_rows
+from dgn.graph.checks import check_directions, check_inferred_nodes, check_rows
 from dgn.graph.columns import as_columns
 from dgn.spectral import Directions, whole_eigenspaces
 from dgn.spectral.laplacians import Normalization, check_request, weighted_graph
@@ -59,10 +60,16 @@ class AddDirections(BaseTransform):
                 "whole_eigenspaces: expected False with arcsine=True, got True; bases are drawn of eigenvectors, not "
                 "of their arcsines: leave out one of the two"
             )
+        if weighted_field and whole_eigenspaces:
+            raise ValueError(
+                "whole_eigenspaces: expected False with weighted_field=True, got True; RandomBasis takes the gradient "
+                "without weights: leave out one of the two"
+            )
         self.k, self.normalization, self.whole_eigenspaces = int(k), normalization, whole_eigenspaces
         self.arcsine, self.weighted_field = arcsine, weighted_field
 
     def forward(self, data: Data) -> Data:
+        _drop_eigenspaces(data)
         graph, weight = weighted_graph(data, None, None)
         check_request(self.k, self.normalization, graph.num_nodes)
         if self._solve_connected(data, graph, weight):
@@ -105,6 +112,11 @@ class AddDirections(BaseTransform):
         >>> [data.edge_field.shape for data in AddDirections(k=1).transform_all([path, path])]
         [torch.Size([4, 1]), torch.Size([4, 1])]
         """
+        if isinstance(graphs, BaseData):
+            raise TypeError(
+                f"graphs: expected a list or dataset of Data, got a single {type(graphs).__name__}; call the transform "
+                "itself, transform(data)"
+            )
         copies = [copy(data) for data in graphs]
         if self.whole_eigenspaces:
             return [self.forward(data) for data in copies]
@@ -125,10 +137,14 @@ class AddDirections(BaseTransform):
         """Add directions to graphs, in place, from one solution of all of them side by side."""
         nodes, indices = [data.num_nodes or 0 for data in graphs], [_edges(data) for data in graphs]
         edges = [index.size(1) for index in indices]
+        for num_nodes, num_edges in zip(nodes, edges, strict=True):  # PyG may have inferred them
+            check_inferred_nodes(num_nodes - 1, num_edges)
         check_request(self.k, self.normalization, min(nodes, default=0))
         weights = [data.edge_weight for data in graphs if "edge_weight" in data]
         if weights and len(weights) < len(graphs):
             raise ValueError("edge_weight: expected one in all graphs or in none, got some; transform the others apart")
+        if weights and [getattr(weight, "shape", None) for weight in weights] != [(count,) for count in edges]:
+            raise ValueError("edge_weight: expected one for each edge, got others; give each graph its own")
         weight = torch.cat(weights).cpu() if weights else None
         joined, size = torch.cat(indices, dim=1).cpu(), torch.tensor(nodes)
         owner = torch.repeat_interleave(torch.arange(len(graphs)), torch.tensor(edges))
@@ -146,6 +162,7 @@ class AddDirections(BaseTransform):
             for name, part in zip(NAMES, values, strict=True)
         ]
         for data, *own in zip(graphs, *split, strict=True):
+            _drop_eigenspaces(data)
             device = data.edge_index.device
             for name, part in zip(NAMES, own, strict=True):
                 data[name] = part.clone().to(device)
@@ -167,9 +184,15 @@ class AddDirections(BaseTransform):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+def _drop_eigenspaces(data: Data) -> None:
+    """Remove eigenspaces of earlier directions, of which :class:`RandomBasis` would draw others."""
+    if "eigenspaces" in data:
+        del data.eigenspaces
+
+
 def _edges(data: Data) -> Tensor:
     """The edges of a graph: a plain ``edge_index`` as it is, others once they are checked."""
-    edges = data.edge_index
+    edges = getattr(data, "edge_index", None)
     return (
         edges if type(edges) is Tensor and edges.dtype == torch.long and edges.dim() == 2 else as_graph(data).edge_index
     )
@@ -179,7 +202,8 @@ def _edges(data: Data) -> Tensor:
 class CheckDirections(BaseTransform):
     """Refuse a field that other transforms have detached from its edges or cancelled (:func:`check_directions`).
 
-    For the end of a chain of transforms, in front of layers; :class:`dgn.nn.DGN` checks the data that it is given.
+    For the end of a chain of transforms, in front of layers, but before ``ToSparseTensor``; :class:`dgn.nn.DGN` checks
+    the data that it is given.
 
     >>> import torch
     >>> from torch_geometric.transforms import ToUndirected
@@ -194,6 +218,11 @@ class CheckDirections(BaseTransform):
         for name in ("edge_field", "node_potential"):
             if data.get(name, None) is None:
                 raise ValueError(f"data: expected {name}, got none; apply AddDirections or AddCoordinates before it")
+        if data.edge_index is None:
+            raise ValueError(
+                f"data: expected edge_index for CheckDirections, got {', '.join(data.keys())}; apply it before "
+                "ToSparseTensor"
+            )
         check_directions(data.edge_field, data.node_potential, data.edge_index)
         return data
 

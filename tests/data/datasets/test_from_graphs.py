@@ -89,6 +89,8 @@ def test_a_random_split_is_reproducible_and_a_given_split_is_used():
             r"split: expected graphs for training .* got \[0\] for 20 graphs",
         ),
         ({"count": 2}, "regression", r"split: expected graphs for training \(0\), .* got \[1, 2\] for 2 graphs"),
+        ({"field": torch.ones(4, 1)}, "regression", r"field: expected edge_field, .* was renamed to edge_field"),
+        ({"potential": torch.ones(3, 1)}, "regression", "which was renamed to node_potential; rename it"),
         ({}, "regresion", r"objective: expected one of .* did you mean 'regression'"),
     ],
 )

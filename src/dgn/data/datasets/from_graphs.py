@@ -12,7 +12,7 @@ from dgn.data.benchmark import Benchmark
 from dgn.data.io.sources import PACKED, TABLE, load_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import SHARES
-from dgn.graph.checks import check_directions, check_option
+from dgn.graph.checks import check_option
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -55,9 +55,8 @@ def benchmark_from_graphs(
     for name, table in (("x", "nodes"), ("y", level)):
         if name not in getattr(packed, table):
             raise ValueError(f"{name}: expected a tensor with one row per {table[:-1]}, got {packed}; add it")
+    _refuse_old_names(packed)
     packed = as_2d_features(_with_split(packed, level, seed))
-    if "edge_field" in packed.edges and "node_potential" in packed.nodes:
-        check_directions(packed.edges["edge_field"], packed.nodes["node_potential"], packed.graph.edge_index)
     y, edge_attr = getattr(packed, level)["y"], packed.edges.get("edge_attr")
     metric = metric or METRICS[objective]
     return Benchmark(
@@ -70,6 +69,16 @@ def benchmark_from_graphs(
         edge_categories=None if edge_attr is None else _categories("edge_attr", edge_attr),
         coordinates="edge_field" in packed.edges,
     )
+
+
+def _refuse_old_names(graphs: PackedGraphs) -> None:
+    """Refuse directions under the names of earlier versions, which would not be read."""
+    for values, old, new in ((graphs.edges, "field", "edge_field"), (graphs.nodes, "potential", "node_potential")):
+        if old in values and new not in values:
+            raise ValueError(
+                f"{old}: expected {new}, got {old}, which was renamed to {new}; rename it, or delete it if it is "
+                "something else"
+            )
 
 
 def load_packed_benchmark(path: str | Path | None) -> Benchmark:
