@@ -338,6 +338,24 @@ def test_replicates_have_splits_of_their_own(dgn: Any) -> None:
         assert message in dgn("fit", "mine.csv", *QUICK, *options, "--out", "x").output
 
 
+def test_replicates_do_not_resume_with_other_splits_or_another_network(dgn: Any) -> None:
+    table = write("mine.csv", chains())
+    assert dgn("fit", table, *QUICK, "--out", "first").exit_code == 0
+    options = (*QUICK, "--replicates", "2", "--splits", "first/splits.csv", "--from", "first", "--out", "many")
+    assert dgn("fit", table, *options).exit_code == 0
+    Path("many/README.md").unlink()
+    splits, model = Path("first/splits.csv"), Path("first/model.json")
+    for path, other in (
+        (splits, splits.read_text().replace("train", "held").replace("test", "train").replace("held", "test")),
+        (model, model.read_text().replace("{", "{ ", 1)),
+    ):
+        text = path.read_text()
+        path.write_text(other)
+        assert "expected the settings and the files of" in dgn("fit", table, *options).output
+        path.write_text(text)
+    assert dgn("fit", table, *options).output.count("already fitted") == 2
+
+
 def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> None:
     rows = [f"{'C' * (n + 1)}O,{10 ** (n / 4):.6g}" for n in range(30)]
     plain = dgn("fit", write("ki.csv", rows, "smiles,Ki"), *QUICK, "--out", "plain")
