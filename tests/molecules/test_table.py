@@ -176,6 +176,13 @@ def test_smi_files_need_no_header(tmp_path: Path) -> None:
     assert [row.values for row in open_table(path).rows()] == [["CCO", "ethanol"]]
 
 
+def test_an_unreadable_first_line_of_a_smi_file_is_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "library.smi"
+    for first in ("C((\tbad", "c1cccc1", "[Xx],y"):
+        path.write_text(f"{first}\nCCO\tethanol\n")
+        assert [row.line for row in open_table(path).rows()] == [1, 2]
+
+
 @pytest.mark.parametrize("name", ["library.sdf", "library.sdf.gz"])
 def test_sdf_files_are_tables_of_properties(tmp_path: Path, name: str) -> None:
     blocks = []

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from dgn.data.io.parquet import checked_batches, open_parquet
 from dgn.graph.checks import check_package
+from dgn.molecules.columns import SMILES_NAMES
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".smi.gz", ".csv.gz", ".tsv.gz", ".parquet", ".sdf", ".sdf.gz")
 SDF = (".sdf", ".sdf.gz")
@@ -95,7 +96,7 @@ def _open_csv(path: Path) -> Table:
         lines = _checked(path, lambda: list(islice(file, LOOK)))
     if not lines or not lines[0].strip():
         raise ValueError(f"{path}: expected column names in the first line, got an empty one; is the file empty?")
-    if path.name.lower().endswith(SMI) and _is_molecule(lines[0]):
+    if path.name.lower().endswith(SMI) and not _is_header(lines[0]):
         return Table(path, SMI_COLUMNS, has_header=False)
     delimiter = _delimiter(lines)
     first = next(_csv_rows(path, delimiter))
@@ -143,18 +144,19 @@ def _sdf_rows(table: Table) -> Iterator[Row]:
         yield Row(number, [Chem.MolToSmiles(molecule), name, *values])
 
 
-def _is_molecule(line: str) -> bool:
-    """Whether a line begins with SMILES, not with the name of a column.
+def _is_header(line: str) -> bool:
+    """Whether a line of a .smi file names a column of SMILES, and does not begin with a molecule.
 
-    >>> [_is_molecule(line) for line in ("CCO ethanol", "smiles name", "C", "id,smiles")]
-    [True, False, True, False]
+    >>> [_is_header(line) for line in ("smiles name", 'id,"Canonical SMILES"', "CCO mol 1", "C(( unreadable")]
+    [True, True, False, False]
     """
     from dgn.data.datasets.smiles import parse_smiles
 
+    words = re.split(r'[\s"\'|;,]+', line.strip().lower())
     try:
-        return bool(parse_smiles(line.split()[0]).GetNumAtoms())
+        return not parse_smiles(line.split()[0]).GetNumAtoms()
     except ValueError:
-        return False
+        return any(word in SMILES_NAMES or "smiles" in word for word in words)
 
 
 def _smi_rows(path: Path) -> Iterator[Row]:
