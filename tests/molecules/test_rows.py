@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from rdkit import Chem
 
 from dgn.data.splits import group
 from dgn.molecules import rows
@@ -102,6 +103,23 @@ def test_columns_that_are_not_there_are_refused(make_table: Callable[..., Path])
         read_table(table, targets=["y"], split="y")
     with pytest.raises(ValueError, match=r"smiles: expected SMILES in column 'y', got .* choose another with --smiles"):
         read_table(table, smiles="y")
+
+
+def test_unreadable_records_and_impossible_valences_of_an_sdf_file(tmp_path: Path) -> None:
+    records = []
+    for index, smiles in enumerate([*("C" * n for n in range(1, 13)), "CF(F)F"]):
+        molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule.UpdatePropertyCache(strict=False)
+        records.append(f"{Chem.MolToMolBlock(molecule)}>  <y>\n{index}\n\n$$$$\n")
+    (tmp_path / "t.sdf").write_text("".join([*records, "broken\n$$$$\n"]))
+    table = open_table(tmp_path / "t.sdf")
+    unreadable = "1 row: RDKit cannot read the record; left out (line 14)"
+    for valence, count in (("refuse", 12), ("keep", 13)):
+        data = read_table(table, valence=valence)  # type: ignore[arg-type]
+        action = "left out" if valence == "refuse" else "kept"
+        remark = f"1 row: impossible valence of fluorine; {action} (line 13)"
+        assert [str(problem) for problem in data.problems][:2] == [unreadable, remark]
+        assert len(data.molecules.smiles) == count
 
 
 def test_many_lines_are_cut_short() -> None:

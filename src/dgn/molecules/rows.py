@@ -24,7 +24,7 @@ from dgn.molecules.columns import (
     read_value,
 )
 from dgn.molecules.featurize import Valence, featurize, parse
-from dgn.molecules.table import Row, Table, check_text
+from dgn.molecules.table import UNREADABLE, Row, Table, check_text
 
 SAMPLE = 200  # values of each column used to detect SMILES and targets
 SHOWN = 8  # lines listed in a message
@@ -114,7 +114,10 @@ def read_table(
     positions = [table.position(name) for name in used]
     rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
-    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem))
+    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem not in ("", UNREADABLE)))
+    unreadable = Problem(
+        "RDKit cannot read the record", "left out", tuple(row.line for row in rows if row.problem == UNREADABLE)
+    )
     first = 1 + len(names)
     numbers = {row.line: read_features(row.values[first : first + len(features)]) for row in rows if not row.problem}
     unknown = Problem(
@@ -133,7 +136,7 @@ def read_table(
         [row.values[-1] for row in valid] if split else None, valence,
         torch.tensor([numbers[row.line] for row in valid], dtype=torch.float64) if features else None,
     )  # fmt: skip
-    problems = [problem for problem in (ragged, unknown, invalid, *problems) if problem.lines]
+    problems = [problem for problem in (ragged, unreadable, unknown, invalid, *problems) if problem.lines]
     unused = [] if targets else [name for name in candidates(others, smiles) if name not in used]
     notes = _notes(constant, unused)
     return TableData(smiles, inferred, tuple(columns_read), len(rows), molecules, tuple(problems), notes, features)
