@@ -379,18 +379,18 @@ def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> Non
 def test_features_are_read_beside_the_graph(dgn: Any) -> None:
     """A target that only the column decides; the column is in other units at prediction time if it is scaled twice."""
     rows = [f"{'C' * (n % 7 + 1)}O,{300 + 10 * (n % 5)},{n % 5}" for n in range(70)]
-    table = write("t.csv", [*rows, "CCO,hot,3"], "smiles,kelvin,y")
+    table = write("t.csv", [*rows, "CCO,1e40,3", "CCO,hot,3"], "smiles,kelvin,y")
     options = ("--ensemble-size", "2", "--epochs", "25", "--device", "cpu", "--split", "random", "--features", "kelvin")
     done = dgn("fit", table, *options)
     assert done.exit_code == 0, done.output
     assert "regression: y" in done.output
-    assert "1 row: no number in a column of --features; left out (line 72)" in done.output
+    assert "2 rows: no number in a column of --features; left out (lines 72, 73)" in done.output
     for workers in ("0", "1"):
         arguments = ("-o", f"{workers}.csv", "-q", "--device", "cpu", "--workers", workers)
         assert dgn("predict", "t-model", table, *arguments).exit_code == 0
     assert Path("0.csv").read_bytes() == Path("1.csv").read_bytes()
     predicted = read_csv("0.csv")
-    assert predicted[-1]["problem"] == "no number in kelvin"
+    assert [row["problem"] for row in predicted[-2:]] == ["no number in kelvin"] * 2
     cold, hot = ([float(row["y_prediction"]) for row in predicted[:70] if row["kelvin"] == k] for k in ("300", "340"))
     assert max(cold) + 1 < min(hot)
     without = dgn(

@@ -28,6 +28,7 @@ from dgn.molecules.table import UNREADABLE, Row, Table, check_text
 
 SAMPLE = 200  # values of each column used to detect SMILES and targets
 SHOWN = 8  # lines listed in a message
+LARGEST = float(torch.finfo(torch.float32).max)  # feature that networks can read
 FEWEST = 10  # molecules that can be split and fitted
 
 
@@ -187,13 +188,14 @@ def with_features(graphs: PackedGraphs, features: Tensor | None) -> PackedGraphs
 
 
 def read_features(values: Sequence[str]) -> list[float] | None:
-    """The numbers in columns of features; None if one is missing or no number.
+    """The numbers in columns of features; None if one is missing, no number, or beyond ``LARGEST``.
 
-    >>> read_features(["7.4", "1e-3"]), read_features(["7.4", "n/a"])
-    ([7.4, 0.001], None)
+    >>> read_features(["7.4", "1e-3"]), read_features(["7.4", "n/a"]), read_features(["1e40"])
+    ([7.4, 0.001], None, None)
     """
     numbers = [read_value(value, None) for value in values]
-    return None if any(number is None or math.isnan(number) for number in numbers) else [n or 0.0 for n in numbers]
+    known = [number for number in numbers if number is not None and abs(number) <= LARGEST]  # False for NaN
+    return known if len(known) == len(numbers) else None
 
 
 def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
