@@ -300,6 +300,14 @@ def test_the_splits_and_test_predictions_are_kept_and_read_back(dgn: Any) -> Non
     assert "splits: expected no --split and --test beside it" in both.output
 
 
+def test_a_target_called_like_a_column_of_the_splits_overwrites_nothing(dgn: Any) -> None:
+    done = dgn("fit", write("mine.csv", chains(), "smiles,line"), *QUICK)
+    assert done.exit_code == 0, done.output
+    kept = read_csv("mine-model/splits.csv")
+    assert [row["line"] for row in kept] == [str(n + 2) for n in range(24)]
+    assert [row["line_measured"] for row in kept] == [str(n) for n in range(24)]
+
+
 def test_cross_validation_tests_every_molecule_once_and_resumes(dgn: Any) -> None:
     table = write("mine.csv", chains(30))
     done = dgn("fit", table, *QUICK, "--folds", "3", "--split", "random", "--out", "cv")
