@@ -404,6 +404,7 @@ def test_features_are_read_beside_the_graph(dgn: Any) -> None:
     without = dgn(
         "predict", "t-model", write("u.csv", ["CCO,1"], "smiles,x"), "-o", "u-out.csv", "-q", "--device", "cpu"
     )
-    assert "expected one of 'smiles', 'x', got 'kelvin'" in without.output
+    assert "expected the column 'kelvin', which the model reads beside the graph, got smiles, x" in without.output
+    assert "networks read the numbers in kelvin" in Path("t-model/README.md").read_text()
     with pytest.raises(ValueError, match="features: expected 1 numbers of each graph, as in training, got 0"):
         load_model("t-model", "cpu").predict(["CCO"])

@@ -58,7 +58,11 @@ def features_text(model: Model) -> str:
     features = "atoms, bonds and stereochemistry"
     if model.experiment.network.edge_dim is None:
         features = "atoms, R and S, and connectivity, without bond types and cis/trans"
-    return f"The input is the molecular graph: {features}; no 3D geometry, and formal charges only."
+    graph = f"The input is the molecular graph: {features}; no 3D geometry, and formal charges only."
+    columns = (
+        f" Beside it, networks read the numbers in {', '.join(model.features)}, which every table to predict needs."
+    )
+    return graph + columns * bool(model.features)
 
 
 def search_text(model: Model) -> str:
