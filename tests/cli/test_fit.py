@@ -406,5 +406,11 @@ def test_features_are_read_beside_the_graph(dgn: Any) -> None:
     )
     assert "expected the column 'kelvin', which the model reads beside the graph, got smiles, x" in without.output
     assert "networks read the numbers in kelvin" in Path("t-model/README.md").read_text()
+    drawn = dgn("draw", "CCO", "--model", "t-model", "--out", "why.svg")
+    assert "got one that also reads kelvin, which a SMILES does not give; fit one without" in drawn.output
+    start = ("--epochs", "1", "--from", "t-model", "--out", "second")
+    other = dgn("fit", table, *options[:-2], *start, "--target", "y")
+    assert "from: expected --features kelvin, the columns that t-model reads, got none" in other.output
+    assert dgn("fit", table, *options, *start).exit_code == 0
     with pytest.raises(ValueError, match="features: expected 1 numbers of each graph, as in training, got 0"):
         load_model("t-model", "cpu").predict(["CCO"])

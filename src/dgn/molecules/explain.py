@@ -77,7 +77,7 @@ def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> l
     scale, center = (
         (float(model.scale[column]), float(model.center[column])) if model.task == "regression" else (1.0, 0.0)
     )
-    standard = [standard_smiles(parse_smiles(one)) for one in smiles]
+    standard = _readable(model, smiles)
     packed, members = model.ensemble.pack(standard), _members(model)
     graphs = model.ensemble.prepare(packed)
     starts: list[tuple[DGN, Baseline | None]] = [(member, None) for member in members]
@@ -100,6 +100,16 @@ def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> l
             )
         )
     return explanations
+
+
+def _readable(model: Model, smiles: Sequence[str]) -> list[str]:
+    """Standard SMILES of molecules; a model that reads features of tables is refused."""
+    if model.features:
+        raise ValueError(
+            f"model: expected one that reads molecules alone, got one that also reads {', '.join(model.features)}, "
+            "which a SMILES does not give; fit one without --features"
+        )
+    return [standard_smiles(parse_smiles(one)) for one in smiles]
 
 
 def to_page(explanations: Sequence[Explanation], title: str) -> str:

@@ -93,6 +93,7 @@ def fit_table(
     ``folder`` holds the checkpoints to resume from. They are kept until
     :func:`dgn.molecules.folder.write_folder` has written the model and removes them.
     """
+    _check_start(options.start, data.features)
     about = {
         "rows": data.rows,
         "split": split.method,
@@ -168,6 +169,17 @@ def fit_molecules(
     has_test = len(test.smiles) > 0
     held_out, prediction = (test, predictions[1]) if has_test else (None, None)
     return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
+
+
+def _check_start(start: str | None, features: Sequence[str]) -> None:
+    """Refuse a network to start from that reads other columns beside the graphs."""
+    theirs = () if start is None else read_model(find_model(find_network(start))).table.get("features", ())
+    if start is not None and list(theirs) != list(features):
+        options = " ".join(f"--features {name}" for name in theirs) or "no --features"
+        raise ValueError(
+            f"from: expected {options}, the columns that {start} reads, got {', '.join(features) or 'none'}; change it, "
+            "or start from another model"
+        )
 
 
 def _name(molecules: Molecules, values: Tensor, split: Tensor) -> str:
