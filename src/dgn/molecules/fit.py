@@ -177,8 +177,8 @@ def _check_start(start: str | None, features: Sequence[str]) -> None:
     if start is not None and list(theirs) != list(features):
         options = " ".join(f"--features {name}" for name in theirs) or "no --features"
         raise ValueError(
-            f"from: expected {options}, the columns that {start} reads, got {', '.join(features) or 'none'}; change it, "
-            "or start from another model"
+            f"from: expected {options}, the columns that {start} reads, got {', '.join(features) or 'none'}; change "
+            "them, or start from another model"
         )
 
 
