@@ -370,7 +370,7 @@ def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> Non
     assert "positive values that span 3 decades or more: Ki; --log learns their logarithm" in plain.output
     done = dgn("fit", write("zero.csv", [*rows, "CCF,0"], "smiles,Ki"), *QUICK, "--log", "--out", "m")
     assert done.exit_code == 0, done.output
-    assert "1 row: values that are not positive; treated as missing (line 32)" in done.output
+    assert "1 row: no positive value; left out (line 32)" in done.output
     assert "log10 Ki" in done.output
     assert "span 3 decades" not in done.output
     dgn("predict", "m", "ki.csv", "-o", "out.csv", "-q", "--device", "cpu", "--interval", "0.3")

@@ -29,6 +29,7 @@ from dgn.molecules.table import UNREADABLE, Row, Table, check_text
 SAMPLE = 200  # values of each column used to detect SMILES and targets
 SHOWN = 8  # lines listed in a message
 LARGEST = float(torch.finfo(torch.float32).max)  # feature that networks can read
+IMPOSSIBLE = "impossible valence"  # how remarks on these begin
 FEWEST = 10  # molecules that can be split and fitted
 
 
@@ -203,7 +204,7 @@ def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[
     reasons: dict[str, list[int]] = {}
     for text, line in zip(texts, lines, strict=True):
         if text:
-            element = text.partition(" (")[0] if text.startswith("impossible") else "RDKit cannot read the SMILES"
+            element = text.partition(" (")[0] if text.startswith(IMPOSSIBLE) else "RDKit cannot read the SMILES"
             reasons.setdefault(element, []).append(line)
     return [Problem(reason, action, tuple(of_reason)) for reason, of_reason in sorted(reasons.items())]
 
@@ -246,6 +247,15 @@ def remarks(molecules: Molecules) -> list[Problem]:
     }
     lines = {what: tuple(sorted(molecules.lines[row] for row in rows)) for what, rows in rows_by_remark.items()}
     return [Problem(what, "kept", of_remark) for what, of_remark in lines.items() if of_remark]
+
+
+def update_remarks(problems: Sequence[Problem], molecules: Molecules) -> tuple[Problem, ...]:
+    """The remarks after rows were left out: those on rows that are kept become those on the molecules that remain."""
+    remaining = set(molecules.lines)
+    impossible = [problem for problem in problems if problem.action == "kept" and problem.what.startswith(IMPOSSIBLE)]
+    kept = [replace(each, lines=tuple(line for line in each.lines if line in remaining)) for each in impossible]
+    others = [problem for problem in problems if problem.action != "kept"]
+    return (*others, *(problem for problem in kept if problem.lines), *remarks(molecules))
 
 
 def _differ(values: Tensor) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.featurize import parse
-from dgn.molecules.rows import Molecules, Problem, TableData, canonical, remarks, take
+from dgn.molecules.rows import Molecules, Problem, TableData, canonical, take, update_remarks
 from dgn.molecules.table import Table
 
 SPLITS = ("train", "val", "test")
@@ -220,13 +220,12 @@ def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
             f"split: expected {expected} of {', '.join(names)} in the training split, got {got}, and {missing} "
             "without them; use --split random, or choose other targets"
         )
-    problems = [problem for problem in data.problems if problem.action != "kept"]
-    problems += [Problem("values only of targets left out", "left out", lines)] if lines else []
-    problems += remarks(molecules)
+    found = [Problem("values only of targets left out", "left out", lines)] if lines else []
+    problems = update_remarks((*data.problems, *found), molecules)
     note = f"targets without {expected} in the training split, left out: {', '.join(names)}"
     task: Task = "binary" if data.task == "multi-label" and len(targets) == 1 else data.task
     learnable_data = replace(
-        data, task=task, targets=targets, molecules=molecules, problems=tuple(problems), notes=(*data.notes, note)
+        data, task=task, targets=targets, molecules=molecules, problems=problems, notes=(*data.notes, note)
     )
     return learnable_data, split._replace(assignment=assignment)
 
