@@ -154,13 +154,24 @@ def test_a_fit_without_a_test_split(dgn: Any) -> None:
     assert "There is no test split." in Path("t-model/README.md").read_text()
 
 
+def test_the_splits_of_a_fit_without_a_test_split_are_read_back(dgn: Any) -> None:
+    table = write("t.csv", chains())
+    assert dgn("fit", table, *QUICK, "--test", "0", "--out", "first").exit_code == 0
+    options = (*QUICK, "--splits", "first/splits.csv", "--out", "second")
+    refused = dgn("fit", table, *options).output.replace("\n", "")
+    assert "expected first/splits.csv to fill every split, got no molecule for test; correct it, or fit" in refused
+    done = dgn("fit", table, *options, "--test", "0")
+    assert done.exit_code == 0, done.output
+    assert "split by first/splits.csv: 21 train, 3 val, 0 test" in done.output
+
+
 def test_a_column_of_training_and_validation(dgn: Any) -> None:
     rows = [f"{row},{'val' if n % 4 == 0 else 'train'}" for n, row in enumerate(chains())]
     done = dgn("fit", write("t.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
     assert "split by column split: 18 train, 6 val, 0 test" in done.output
     rows[3] = rows[3].replace("train", "test")
     failed = dgn("fit", write("u.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
-    assert "test: expected no fraction with a column" in failed.output
+    assert "test: expected no fraction, as the column defines" in failed.output
 
 
 @pytest.mark.parametrize(
