@@ -115,6 +115,8 @@ def test_attributions_are_in_units_of_the_target(
     assert "Training did not have: element Si" in page
     missing = dgn("draw", "CCO", "--model", "folder", "--target", "z", "--out", "why.svg")
     assert "target: expected one of 'x', 'y', got 'z'" in missing.output
+    impossible = dgn("draw", "CF(F)F", "--model", "folder", "--out", "why.svg")
+    assert "CF(F)F: expected a possible molecule, got impossible valence of fluorine (atom 2" in impossible.output
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])

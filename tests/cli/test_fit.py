@@ -154,13 +154,24 @@ def test_a_fit_without_a_test_split(dgn: Any) -> None:
     assert "There is no test split." in Path("t-model/README.md").read_text()
 
 
+def test_the_splits_of_a_fit_without_a_test_split_are_read_back(dgn: Any) -> None:
+    table = write("t.csv", chains())
+    assert dgn("fit", table, *QUICK, "--test", "0", "--out", "first").exit_code == 0
+    options = (*QUICK, "--splits", "first/splits.csv", "--out", "second")
+    refused = dgn("fit", table, *options).output.replace("\n", "")
+    assert "expected first/splits.csv to fill every split, got no molecule for test; correct it, or fit" in refused
+    done = dgn("fit", table, *options, "--test", "0")
+    assert done.exit_code == 0, done.output
+    assert "split by first/splits.csv: 21 train, 3 val, 0 test" in done.output
+
+
 def test_a_column_of_training_and_validation(dgn: Any) -> None:
     rows = [f"{row},{'val' if n % 4 == 0 else 'train'}" for n, row in enumerate(chains())]
     done = dgn("fit", write("t.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
     assert "split by column split: 18 train, 6 val, 0 test" in done.output
     rows[3] = rows[3].replace("train", "test")
     failed = dgn("fit", write("u.csv", rows, "smiles,y,split"), *QUICK, "--test", "0")
-    assert "test: expected no fraction with a column" in failed.output
+    assert "test: expected no fraction, as the column defines" in failed.output
 
 
 @pytest.mark.parametrize(
@@ -300,6 +311,14 @@ def test_the_splits_and_test_predictions_are_kept_and_read_back(dgn: Any) -> Non
     assert "splits: expected no --split and --test beside it" in both.output
 
 
+def test_a_target_called_like_a_column_of_the_splits_overwrites_nothing(dgn: Any) -> None:
+    done = dgn("fit", write("mine.csv", chains(), "smiles,line"), *QUICK)
+    assert done.exit_code == 0, done.output
+    kept = read_csv("mine-model/splits.csv")
+    assert [row["line"] for row in kept] == [str(n + 2) for n in range(24)]
+    assert [row["line_measured"] for row in kept] == [str(n) for n in range(24)]
+
+
 def test_cross_validation_tests_every_molecule_once_and_resumes(dgn: Any) -> None:
     table = write("mine.csv", chains(30))
     done = dgn("fit", table, *QUICK, "--folds", "3", "--split", "random", "--out", "cv")
@@ -338,13 +357,31 @@ def test_replicates_have_splits_of_their_own(dgn: Any) -> None:
         assert message in dgn("fit", "mine.csv", *QUICK, *options, "--out", "x").output
 
 
+def test_replicates_do_not_resume_with_other_splits_or_another_network(dgn: Any) -> None:
+    table = write("mine.csv", chains())
+    assert dgn("fit", table, *QUICK, "--out", "first").exit_code == 0
+    options = (*QUICK, "--replicates", "2", "--splits", "first/splits.csv", "--from", "first", "--out", "many")
+    assert dgn("fit", table, *options).exit_code == 0
+    Path("many/README.md").unlink()
+    splits, model = Path("first/splits.csv"), Path("first/model.json")
+    for path, other in (
+        (splits, splits.read_text().replace("train", "held").replace("test", "train").replace("held", "test")),
+        (model, model.read_text().replace("{", "{ ", 1)),
+    ):
+        text = path.read_text()
+        path.write_text(other)
+        assert "expected the settings and the files of" in dgn("fit", table, *options).output
+        path.write_text(text)
+    assert dgn("fit", table, *options).output.count("already fitted") == 2
+
+
 def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> None:
     rows = [f"{'C' * (n + 1)}O,{10 ** (n / 4):.6g}" for n in range(30)]
     plain = dgn("fit", write("ki.csv", rows, "smiles,Ki"), *QUICK, "--out", "plain")
     assert "positive values that span 3 decades or more: Ki; --log learns their logarithm" in plain.output
     done = dgn("fit", write("zero.csv", [*rows, "CCF,0"], "smiles,Ki"), *QUICK, "--log", "--out", "m")
     assert done.exit_code == 0, done.output
-    assert "1 row: values that are not positive; treated as missing (line 32)" in done.output
+    assert "1 row: no positive value; left out (line 32)" in done.output
     assert "log10 Ki" in done.output
     assert "span 3 decades" not in done.output
     dgn("predict", "m", "ki.csv", "-o", "out.csv", "-q", "--device", "cpu", "--interval", "0.3")
@@ -361,23 +398,30 @@ def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> Non
 def test_features_are_read_beside_the_graph(dgn: Any) -> None:
     """A target that only the column decides; the column is in other units at prediction time if it is scaled twice."""
     rows = [f"{'C' * (n % 7 + 1)}O,{300 + 10 * (n % 5)},{n % 5}" for n in range(70)]
-    table = write("t.csv", [*rows, "CCO,hot,3"], "smiles,kelvin,y")
+    table = write("t.csv", [*rows, "CCO,1e40,3", "CCO,hot,3"], "smiles,kelvin,y")
     options = ("--ensemble-size", "2", "--epochs", "25", "--device", "cpu", "--split", "random", "--features", "kelvin")
     done = dgn("fit", table, *options)
     assert done.exit_code == 0, done.output
     assert "regression: y" in done.output
-    assert "1 row: no number in a column of --features; left out (line 72)" in done.output
+    assert "2 rows: no number in a column of --features; left out (lines 72, 73)" in done.output
     for workers in ("0", "1"):
         arguments = ("-o", f"{workers}.csv", "-q", "--device", "cpu", "--workers", workers)
         assert dgn("predict", "t-model", table, *arguments).exit_code == 0
     assert Path("0.csv").read_bytes() == Path("1.csv").read_bytes()
     predicted = read_csv("0.csv")
-    assert predicted[-1]["problem"] == "no number in kelvin"
+    assert [row["problem"] for row in predicted[-2:]] == ["no number in kelvin"] * 2
     cold, hot = ([float(row["y_prediction"]) for row in predicted[:70] if row["kelvin"] == k] for k in ("300", "340"))
     assert max(cold) + 1 < min(hot)
     without = dgn(
         "predict", "t-model", write("u.csv", ["CCO,1"], "smiles,x"), "-o", "u-out.csv", "-q", "--device", "cpu"
     )
-    assert "expected one of 'smiles', 'x', got 'kelvin'" in without.output
+    assert "expected the column 'kelvin', which the model reads beside the graph, got smiles, x" in without.output
+    assert "networks read the numbers in kelvin" in Path("t-model/README.md").read_text()
+    drawn = dgn("draw", "CCO", "--model", "t-model", "--out", "why.svg")
+    assert "got one that also reads kelvin, which a SMILES does not give; fit one without" in drawn.output
+    start = ("--epochs", "1", "--from", "t-model", "--out", "second")
+    other = dgn("fit", table, *options[:-2], *start, "--target", "y")
+    assert "from: expected --features kelvin, the columns that t-model reads, got none" in other.output
+    assert dgn("fit", table, *options, *start).exit_code == 0
     with pytest.raises(ValueError, match="features: expected 1 numbers of each graph, as in training, got 0"):
         load_model("t-model", "cpu").predict(["CCO"])

@@ -1,5 +1,6 @@
 """Molecules that calibrate intervals have not chosen an epoch or settings of the members that they score."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,16 @@ def test_intervals_are_calibrated_by_members_that_a_molecule_did_not_choose(
 def test_a_single_member_is_calibrated_on_the_other_half(read: tuple[TableData, Split], tmp_path: Path) -> None:
     model = fit_table(*read, FitOptions(ensemble_size=1, epochs=1, device="cpu"), tmp_path / "training").model
     assert int((~model.scores.isnan()).sum()) == 3  # of eight, with duplicates
+
+
+def test_members_that_other_molecules_chose_are_not_resumed(read: tuple[TableData, Split], tmp_path: Path) -> None:
+    data, split = read
+    options = FitOptions(ensemble_size=2, epochs=1, device="cpu")
+    fit_table(data, split, options, tmp_path / "training")
+    again: list[str] = []
+    fit_table(data, split, options, tmp_path / "training", on_resume=again.append)
+    assert len(again) == 2
+    with pytest.raises(
+        ValueError, match=r"differs in data\.dataset"
+    ):  # seed 1 was trained, but chosen by the other half
+        fit_table(data, split, replace(options, seed=1), tmp_path / "training")

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from rdkit import Chem
 
 from dgn.data.splits import group
 from dgn.molecules import rows
+from dgn.molecules.logarithm import learn_logarithm
 from dgn.molecules.rows import Problem, read_molecules, read_table, take
 from dgn.molecules.table import open_table
 
@@ -102,6 +104,35 @@ def test_columns_that_are_not_there_are_refused(make_table: Callable[..., Path])
         read_table(table, targets=["y"], split="y")
     with pytest.raises(ValueError, match=r"smiles: expected SMILES in column 'y', got .* choose another with --smiles"):
         read_table(table, smiles="y")
+
+
+def test_unreadable_records_and_impossible_valences_of_an_sdf_file(tmp_path: Path) -> None:
+    records = []
+    for index, smiles in enumerate([*("C" * n for n in range(1, 13)), "CF(F)F"]):
+        molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule.UpdatePropertyCache(strict=False)
+        records.append(f"{Chem.MolToMolBlock(molecule)}>  <y>\n{index}\n\n$$$$\n")
+    (tmp_path / "t.sdf").write_text("".join([*records, "broken\n$$$$\n"]))
+    table = open_table(tmp_path / "t.sdf")
+    unreadable = "1 row: RDKit cannot read the record; left out (line 14)"
+    for valence, count in (("refuse", 12), ("keep", 13)):
+        data = read_table(table, valence=valence)  # type: ignore[arg-type]
+        action = "left out" if valence == "refuse" else "kept"
+        remark = f"1 row: impossible valence of fluorine; {action} (line 13)"
+        assert [str(problem) for problem in data.problems][:2] == [unreadable, remark]
+        assert len(data.molecules.smiles) == count
+
+
+def test_with_a_logarithm_remarks_are_on_the_rows_that_remain(make_table: Callable[..., Path]) -> None:
+    rows = [*((smiles, y, y) for smiles, y in PLAIN), ("CC", 0, -1), ("CF(F)F", 0, 2), ("CO", 0, 0)]
+    data = read_table(open_table(make_table(rows, ("smiles", "y", "z"))), targets=["y", "z"], valence="keep")
+    assert "1 row: impossible valence of fluorine; kept (line 15)" in map(str, data.problems)
+    assert [str(problem) for problem in learn_logarithm(data).problems] == [
+        "2 rows: no positive value; left out (lines 14, 16)",
+        "1 row: values that are not positive; treated as missing (line 15)",
+        "1 row: impossible valence of fluorine; kept (line 15)",
+        "1 row: some target values missing; kept (line 15)",
+    ]
 
 
 def test_many_lines_are_cut_short() -> None:

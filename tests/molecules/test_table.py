@@ -8,6 +8,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
+from dgn.data.datasets.smiles import IMPOSSIBLE, parse_smiles
 from dgn.molecules.table import open_table, write_rows
 
 
@@ -176,6 +177,13 @@ def test_smi_files_need_no_header(tmp_path: Path) -> None:
     assert [row.values for row in open_table(path).rows()] == [["CCO", "ethanol"]]
 
 
+def test_an_unreadable_first_line_of_a_smi_file_is_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "library.smi"
+    for first in ("C((\tbad", "c1cccc1", "[Xx],y"):
+        path.write_text(f"{first}\nCCO\tethanol\n")
+        assert [row.line for row in open_table(path).rows()] == [1, 2]
+
+
 @pytest.mark.parametrize("name", ["library.sdf", "library.sdf.gz"])
 def test_sdf_files_are_tables_of_properties(tmp_path: Path, name: str) -> None:
     blocks = []
@@ -192,3 +200,24 @@ def test_sdf_files_are_tables_of_properties(tmp_path: Path, name: str) -> None:
         (1, ["C[C@H](N)O", "first", "-1.5", ""], ""), (2, [""] * 4, "RDKit cannot read it"),
         (3, ["CCO", "", "0.3", "7"], ""),
     ]  # fmt: skip
+
+
+def test_an_sdf_record_keeps_its_properties_without_an_end_and_with_an_impossible_valence(tmp_path: Path) -> None:
+    blocks = []
+    for smiles in ("C[C@H](N)F(F)F", "CCO"):
+        molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule.UpdatePropertyCache(strict=False)
+        AllChem.Compute2DCoords(molecule)
+        Chem.WedgeMolBonds(molecule, molecule.GetConformer())
+        blocks.append(Chem.MolToMolBlock(molecule, kekulize=False)[:-1] + "\n>  <logS>\n1.5\n")
+    path = tmp_path / "library.sdf"
+    for end in ("", "\n"):
+        path.write_text("\n$$$$\n".join(blocks) + end)
+        table = open_table(path)
+        assert table.columns == ("smiles", "name", "logS")
+        first, last = table.rows()
+        assert last.values == ["CCO", "", "1.5"]
+        assert (first.values[2], first.problem) == ("1.5", "")
+        read = parse_smiles(first.values[0])
+        assert "impossible valence of fluorine" in read.GetProp(IMPOSSIBLE)
+        assert Chem.FindMolChiralCenters(read) == Chem.FindMolChiralCenters(parse_smiles("C[C@H](N)F(F)F"))

@@ -172,8 +172,8 @@ def check_settings(reading: TableOptions, search: int, device: str) -> None:
         check_option("task", reading.task, TASKS)
     check_option("valence", reading.valence, VALENCES)
     check_test_fraction(reading.test)
-    if reading.splits is not None and (reading.split is not None or reading.test is not None):
-        raise ValueError("splits: expected no --split and --test beside it, got both; leave one of them out")
+    if reading.splits is not None and (reading.split is not None or reading.test):
+        raise ValueError("splits: expected no --split and --test beside it, except --test 0, got one; leave it out")
     choose_device(device)
     if search:
         check_package("search", "optuna")
@@ -199,7 +199,9 @@ def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[Tabl
         index, folds = reading.fold
         splits = cross_validation(data.molecules, data.task, folds, reading.split, seed)[index]
     else:
-        splits = split_molecules(data.molecules, data.task, None if column else reading.split, seed, reading.test)
+        source = "the column" if reading.splits is None else str(reading.splits)
+        method = None if column else reading.split
+        splits = split_molecules(data.molecules, data.task, method, seed, reading.test, source)
     data, splits = drop_unlearnable(data, splits)
     unequal = unequal_targets(data.molecules.values, splits.assignment, data.targets)
     splits = splits._replace(notes=(*unused, *splits.notes, *unequal))

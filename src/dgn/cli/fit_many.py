@@ -70,15 +70,20 @@ def _start(
 ) -> None:
     """Write the settings to a new folder; those of an unfinished run must be the same."""
     from dgn.data.datasets.paths import describe_files
+    from dgn.training.model_io import find_model
+    from dgn.training.pretrained import CONFIGURATION, find_network
     from dgn.training.run_folder import write_text
 
+    files = [table.path, *([reading.splits] if reading.splits else [])]
+    if options.start is not None:  # the configuration holds a checksum of the weights
+        files.append(find_model(find_network(options.start)) / CONFIGURATION)
     settings = {**asdict(reading), **asdict(options), "folds": folds, "replicates": replicates}
-    text = json.dumps({**settings, "table": describe_files([table.path])}, indent=1, default=str) + "\n"
+    text = json.dumps({**settings, "files": describe_files(files)}, indent=1, default=str) + "\n"
     names = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     if out.is_file() or CARD in names or (names and SETTINGS not in names):
         raise ValueError(f"out: expected a new folder, got {out}, which exists; choose another, or remove it")
     if names and (out / SETTINGS).read_text() != text:
-        raise ValueError(f"out: expected the settings and the table of {out / SETTINGS}, got others; choose another")
+        raise ValueError(f"out: expected the settings and the files of {out / SETTINGS}, got others; choose another")
     if not names:
         write_text(out / SETTINGS, text)
 

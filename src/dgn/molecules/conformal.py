@@ -44,12 +44,21 @@ def half_width(scores: Tensor, level: float, difficulty: Tensor) -> Tensor:
     """
     check_level(level)
     counts = (~scores.isnan()).sum(dim=0).tolist()
-    ranks = [math.ceil((count + 1) * level - 1e-9) for count in counts]
+    ranks = [quantile_rank(count, level) for count in counts]
     quantiles = [
         float(scores[rank - 1, column]) if rank <= count else math.inf
         for column, (rank, count) in enumerate(zip(ranks, counts, strict=True))
     ]
     return difficulty * torch.tensor(quantiles, dtype=difficulty.dtype)
+
+
+def quantile_rank(count: int, level: float) -> int:
+    r"""The rank $\lceil (n + 1) \ell \rceil$ of the score that intervals take; with more than n, they are infinite.
+
+    >>> quantile_rank(9, 0.9), quantile_rank(8, 0.9)
+    (9, 9)
+    """
+    return math.ceil((count + 1) * level - 1e-9)
 
 
 def too_few(scores: Tensor, level: float) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dgn.data.datasets.smiles import parse_smiles, standard_smiles
+from dgn.data.datasets.smiles import IMPOSSIBLE, parse_smiles, standard_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
 from dgn.molecules.domain import Comparison
@@ -77,7 +77,7 @@ def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> l
     scale, center = (
         (float(model.scale[column]), float(model.center[column])) if model.task == "regression" else (1.0, 0.0)
     )
-    standard = [standard_smiles(parse_smiles(one)) for one in smiles]
+    standard = _readable(model, smiles)
     packed, members = model.ensemble.pack(standard), _members(model)
     graphs = model.ensemble.prepare(packed)
     starts: list[tuple[DGN, Baseline | None]] = [(member, None) for member in members]
@@ -100,6 +100,20 @@ def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> l
             )
         )
     return explanations
+
+
+def _readable(model: Model, smiles: Sequence[str]) -> list[str]:
+    """Standard SMILES; impossible valences are refused as in predictions, and so is a model that reads features."""
+    if model.features:
+        raise ValueError(
+            f"model: expected one that reads molecules alone, got one that also reads {', '.join(model.features)}, "
+            "which a SMILES does not give; fit one without --features"
+        )
+    molecules = [parse_smiles(one) for one in smiles]
+    for one, molecule in zip(smiles, molecules, strict=True):
+        if molecule.HasProp(IMPOSSIBLE):
+            raise ValueError(f"{one}: expected a possible molecule, got {molecule.GetProp(IMPOSSIBLE)}; correct it")
+    return [standard_smiles(molecule) for molecule in molecules]
 
 
 def to_page(explanations: Sequence[Explanation], title: str) -> str:

@@ -93,6 +93,7 @@ def fit_table(
     ``folder`` holds the checkpoints to resume from. They are kept until
     :func:`dgn.molecules.folder.write_folder` has written the model and removes them.
     """
+    _check_start(options.start, data.features)
     about = {
         "rows": data.rows,
         "split": split.method,
@@ -132,24 +133,22 @@ def fit_molecules(
     check_learnable(train_values, task, targets)
     center, scale = _center_and_scale(train_values, task)
     standardized = (learned - center) / scale
-    # The dataset is named by its checksum: a checkpoint of other molecules is not resumed.
-    checksum = molecules.graphs.with_values(graphs={"y": standardized, "split": split}).checksum()[:16]
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
-    name, rare = f"table {checksum}", is_rare(train_values, task)
-    experiment = default_experiment(len(train_values), seeds, name, task, options.epochs, rare)
+    folds = [Fold(seeds, split == 1)]
+    if task == "regression":  # probabilities are not calibrated: all molecules choose
+        folds = make_folds(molecules.keys, split, seeds, bool(options.search))
+    names, rare = [_name(molecules, standardized, fold.assign(split)) for fold in folds], is_rare(train_values, task)
+    experiment = default_experiment(len(train_values), seeds, names[0], task, options.epochs, rare)
     initial = None if options.start is None else read_model(find_model(find_network(options.start)))
     if initial is not None:
         experiment = start_from(experiment, initial, str(options.start), options.freeze)
     data = experiment.data
     graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
     molecules = replace(molecules, graphs=graphs)
-    folds = [Fold(seeds, split == 1)]
-    if task == "regression":  # probabilities are not calibrated: all molecules choose
-        folds = make_folds(molecules.keys, split, seeds, bool(options.search))
     benchmarks = [
         _encode(make_benchmark(graphs, standardized, fold.assign(split), task), data, initial) for fold in folds
     ]
-    trained = _train(experiment, benchmarks, folds, options, folder, on_epoch, on_resume)
+    trained = _train(experiment, benchmarks, names, folds, options, folder, on_epoch, on_resume)
     train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
     model = Model(
         task=task,
@@ -172,9 +171,26 @@ def fit_molecules(
     return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
 
 
+def _check_start(start: str | None, features: Sequence[str]) -> None:
+    """Refuse a network to start from that reads other columns beside the graphs."""
+    theirs = () if start is None else read_model(find_model(find_network(start))).table.get("features", ())
+    if start is not None and list(theirs) != list(features):
+        options = " ".join(f"--features {name}" for name in theirs) or "no --features"
+        raise ValueError(
+            f"from: expected {options}, the columns that {start} reads, got {', '.join(features) or 'none'}; change "
+            "them, or start from another model"
+        )
+
+
+def _name(molecules: Molecules, values: Tensor, split: Tensor) -> str:
+    """The dataset by its checksum: a checkpoint of other molecules, or one that others chose, is not resumed."""
+    return f"table {molecules.graphs.with_values(graphs={'y': values, 'split': split}).checksum()[:16]}"
+
+
 def _train(
     experiment: Experiment,
     benchmarks: Sequence[Benchmark],
+    names: Sequence[str],
     folds: Sequence[Fold],
     options: FitOptions,
     folder: Path,
@@ -191,8 +207,12 @@ def _train(
             )
             experiment, folder, trials = search.experiment, search.folder, search.trials
         trained = []
-        for fold, benchmark in zip(folds, benchmarks, strict=True):
-            settings = replace(experiment, training=replace(experiment.training, seeds=fold.seeds))
+        for fold, benchmark, name in zip(folds, benchmarks, names, strict=True):
+            settings = replace(
+                experiment,
+                data=replace(experiment.data, dataset=name),
+                training=replace(experiment.training, seeds=fold.seeds),
+            )
             trained.append(train_ensemble(settings, benchmark, folder, options.device, on_epoch, on_resume))
     results = [result for ensemble in trained for result in ensemble.results]
     seconds = sum(ensemble.seconds for ensemble in trained)

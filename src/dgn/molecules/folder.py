@@ -15,6 +15,7 @@ from dgn.training.pretrained import CONFIGURATION
 from dgn.training.run_folder import to_csv, write_text
 
 ROWS, SEARCH, SPLITS_FILE, TRAINING = "rows.csv", "search.csv", "splits.csv", "training"
+ROW = ("line", "smiles", "split")  # columns of SPLITS_FILE before those of the targets
 PARITY, ROC = "parity.png", "roc.png"
 
 
@@ -34,17 +35,21 @@ def check_free(out: Path) -> None:
 
 
 def split_rows(fitted: Fitted) -> list[dict[str, str]]:
-    """Line, SMILES, split and measured values of every molecule, and the predictions of those in the test split."""
+    """Line, SMILES, split and measured values of every molecule, and the predictions of those in the test split.
+
+    The values of a target called like one of the first three columns are in ``line_measured`` and so on.
+    """
     model, molecules = fitted.model, fitted.molecules
     names = prediction_columns(model)
+    targets = [f"{target.name}_measured" if target.name in ROW else target.name for target in model.targets]
     cells = iter([] if fitted.prediction is None else format_prediction(model, fitted.prediction, LEVEL))
     rows = []
     for row, split in enumerate(fitted.split.tolist()):
         measured = [f"{value:.10g}" if value == value else "" for value in molecules.values[row].tolist()]
         predicted = next(cells) if SPLITS[split] == "test" else [""] * len(names)
         rows.append(
-            {"line": str(molecules.lines[row]), "smiles": molecules.smiles[row], "split": SPLITS[split]}
-            | dict(zip([target.name for target in model.targets], measured, strict=True))
+            dict(zip(ROW, (str(molecules.lines[row]), molecules.smiles[row], SPLITS[split]), strict=True))
+            | dict(zip(targets, measured, strict=True))
             | dict(zip(names, predicted, strict=True))
         )
     return rows

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dgn.molecules.columns import Target
-from dgn.molecules.rows import FEWEST, Problem, TableData, take
+from dgn.molecules.rows import FEWEST, Problem, TableData, take, update_remarks
 
 DECADES = 3.0  # span of a positive target from which a logarithm is suggested
 
@@ -44,10 +44,17 @@ def learn_logarithm(data: TableData) -> TableData:
             f"log: expected at least {FEWEST} molecules with positive values, got {int(is_used.sum())}; leave it out"
         )
     molecules = take(replace(data.molecules, values=values), is_used.nonzero()[:, 0])
-    rows = invalid.nonzero()[:, 0].tolist()
-    problem = Problem("values that are not positive", "treated as missing", tuple(lines[row] for row in rows))
+    affected = {
+        "no positive value": ("left out", ~is_used),
+        "values that are not positive": ("treated as missing", invalid & is_used),
+    }
+    found = [
+        Problem(what, action, tuple(lines[row] for row in mask.nonzero()[:, 0].tolist()))
+        for what, (action, mask) in affected.items()
+        if mask.any()
+    ]
     targets = tuple(replace(target, log=True) for target in data.targets)
-    problems = (*data.problems, *([problem] if rows else []))
+    problems = update_remarks((*data.problems, *found), molecules)
     return replace(data, molecules=molecules, targets=targets, problems=problems)
 
 

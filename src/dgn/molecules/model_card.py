@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from dgn.molecules.columns import Target
+from dgn.molecules.conformal import quantile_rank
 from dgn.molecules.model_io import Model
 from dgn.molecules.rows import Problem
 from dgn.training.tables import Table
@@ -57,7 +58,11 @@ def features_text(model: Model) -> str:
     features = "atoms, bonds and stereochemistry"
     if model.experiment.network.edge_dim is None:
         features = "atoms, R and S, and connectivity, without bond types and cis/trans"
-    return f"The input is the molecular graph: {features}; no 3D geometry, and formal charges only."
+    graph = f"The input is the molecular graph: {features}; no 3D geometry, and formal charges only."
+    columns = (
+        f" Beside it, networks read the numbers in {', '.join(model.features)}, which every table to predict needs."
+    )
+    return graph + columns * bool(model.features)
 
 
 def search_text(model: Model) -> str:
@@ -108,19 +113,29 @@ def interval_text(model: Model) -> str:
 def coverage_notes(model: Model) -> list[str]:
     """A sentence for each target whose intervals cover far more or less of the test split than promised.
 
-    Far is more than 5 points off, and not chance (binomial test, p < 0.01).
+    Far is more than 5 points off, and not chance (p < 0.01). By chance the number of m test molecules covered is
+    beta-binomial, with r and n + 1 - r: the half-width is the score of rank r of n validation molecules.
     """
-    from scipy.stats import binomtest
+    from scipy.stats import betabinom
 
     level, notes = model.facts["interval"], []
+    known = (~model.scores.isnan()).sum(dim=0).tolist()
+    counts = {target.name: count for target, count in zip(model.targets, known, strict=True)}
     for name, scores in model.facts["metrics"].get("test", {}).get("targets", {}).items():
-        coverage, count = scores["coverage"], int(scores["molecules"])
-        if abs(coverage - level) > 0.05 and binomtest(round(coverage * count), count, level).pvalue < 0.01:
+        coverage, rank = scores["coverage"], quantile_rank(counts[name], level)
+        is_far, is_infinite = abs(coverage - level) > 0.05, rank > counts[name]
+        if is_infinite or not is_far:
+            continue
+        chance = betabinom(int(scores["molecules"]), rank, counts[name] + 1 - rank)
+        covered = round(coverage * int(scores["molecules"]))
+        start = f"The {100 * level:g} % intervals of {name} cover {100 * coverage:.0f} % of the test split: "
+        if chance.cdf(covered) < 0.005:
             notes.append(
-                f"The {100 * level:g} % intervals of {name} cover {100 * coverage:.0f} % of the test split: its "
-                "molecules are not distributed like those of the validation split, so do not rely on them for such "
-                "molecules."
+                f"{start}its molecules are not distributed like those of the validation split, so do not rely on them "
+                "for such molecules."
             )
+        elif chance.sf(covered - 1) < 0.005:
+            notes.append(f"{start}they are wider than needed for its molecules.")
     return notes
 
 

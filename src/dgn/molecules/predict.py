@@ -91,6 +91,12 @@ def predict_table(
         raise ValueError(
             f"{table.path}: expected no column called {clash[0]!r}, which predictions would overwrite; rename it"
         )
+    missing = [name for name in model.features if name not in table.columns]
+    if missing:
+        raise ValueError(
+            f"{table.path}: expected the column {missing[0]!r}, which the model reads beside the graph, got "
+            f"{', '.join(table.columns)}; add it"
+        )
     column = smiles_column(model, table, options.smiles)
     position = table.position(column)
     total, unreadable = 0, 0

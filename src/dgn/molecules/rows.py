@@ -24,10 +24,12 @@ from dgn.molecules.columns import (
     read_value,
 )
 from dgn.molecules.featurize import Valence, featurize, parse
-from dgn.molecules.table import Row, Table, check_text
+from dgn.molecules.table import UNREADABLE, Row, Table, check_text
 
 SAMPLE = 200  # values of each column used to detect SMILES and targets
 SHOWN = 8  # lines listed in a message
+LARGEST = float(torch.finfo(torch.float32).max)  # feature that networks can read
+IMPOSSIBLE = "impossible valence"  # how remarks on these begin
 FEWEST = 10  # molecules that can be split and fitted
 
 
@@ -114,7 +116,10 @@ def read_table(
     positions = [table.position(name) for name in used]
     rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
-    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem))
+    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem not in ("", UNREADABLE)))
+    unreadable = Problem(
+        "RDKit cannot read the record", "left out", tuple(row.line for row in rows if row.problem == UNREADABLE)
+    )
     first = 1 + len(names)
     numbers = {row.line: read_features(row.values[first : first + len(features)]) for row in rows if not row.problem}
     unknown = Problem(
@@ -133,7 +138,7 @@ def read_table(
         [row.values[-1] for row in valid] if split else None, valence,
         torch.tensor([numbers[row.line] for row in valid], dtype=torch.float64) if features else None,
     )  # fmt: skip
-    problems = [problem for problem in (ragged, unknown, invalid, *problems) if problem.lines]
+    problems = [problem for problem in (ragged, unreadable, unknown, invalid, *problems) if problem.lines]
     unused = [] if targets else [name for name in candidates(others, smiles) if name not in used]
     notes = _notes(constant, unused)
     return TableData(smiles, inferred, tuple(columns_read), len(rows), molecules, tuple(problems), notes, features)
@@ -184,13 +189,14 @@ def with_features(graphs: PackedGraphs, features: Tensor | None) -> PackedGraphs
 
 
 def read_features(values: Sequence[str]) -> list[float] | None:
-    """The numbers in columns of features; None if one is missing or no number.
+    """The numbers in columns of features; None if one is missing, no number, or beyond ``LARGEST``.
 
-    >>> read_features(["7.4", "1e-3"]), read_features(["7.4", "n/a"])
-    ([7.4, 0.001], None)
+    >>> read_features(["7.4", "1e-3"]), read_features(["7.4", "n/a"]), read_features(["1e40"])
+    ([7.4, 0.001], None, None)
     """
     numbers = [read_value(value, None) for value in values]
-    return None if any(number is None or math.isnan(number) for number in numbers) else [n or 0.0 for n in numbers]
+    known = [number for number in numbers if number is not None and abs(number) <= LARGEST]  # False for NaN
+    return known if len(known) == len(numbers) else None
 
 
 def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
@@ -198,7 +204,7 @@ def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[
     reasons: dict[str, list[int]] = {}
     for text, line in zip(texts, lines, strict=True):
         if text:
-            element = text.partition(" (")[0] if text.startswith("impossible") else "RDKit cannot read the SMILES"
+            element = text.partition(" (")[0] if text.startswith(IMPOSSIBLE) else "RDKit cannot read the SMILES"
             reasons.setdefault(element, []).append(line)
     return [Problem(reason, action, tuple(of_reason)) for reason, of_reason in sorted(reasons.items())]
 
@@ -241,6 +247,15 @@ def remarks(molecules: Molecules) -> list[Problem]:
     }
     lines = {what: tuple(sorted(molecules.lines[row] for row in rows)) for what, rows in rows_by_remark.items()}
     return [Problem(what, "kept", of_remark) for what, of_remark in lines.items() if of_remark]
+
+
+def update_remarks(problems: Sequence[Problem], molecules: Molecules) -> tuple[Problem, ...]:
+    """The remarks after rows were left out: those on rows that are kept become those on the molecules that remain."""
+    remaining = set(molecules.lines)
+    impossible = [problem for problem in problems if problem.action == "kept" and problem.what.startswith(IMPOSSIBLE)]
+    kept = [replace(each, lines=tuple(line for line in each.lines if line in remaining)) for each in impossible]
+    others = [problem for problem in problems if problem.action != "kept"]
+    return (*others, *(problem for problem in kept if problem.lines), *remarks(molecules))
 
 
 def _differ(values: Tensor) -> bool:

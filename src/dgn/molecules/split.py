@@ -10,7 +10,7 @@ from torch import Tensor
 from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.featurize import parse
-from dgn.molecules.rows import Molecules, Problem, TableData, canonical, remarks, take
+from dgn.molecules.rows import Molecules, Problem, TableData, canonical, take, update_remarks
 from dgn.molecules.table import Table
 
 SPLITS = ("train", "val", "test")
@@ -31,9 +31,14 @@ class Split(NamedTuple):
 
 
 def split_molecules(
-    molecules: Molecules, task: Task, method: str | None = None, seed: int = 0, test: float | None = None
+    molecules: Molecules,
+    task: Task,
+    method: str | None = None,
+    seed: int = 0,
+    test: float | None = None,
+    source: str = "the column",
 ) -> Split:
-    """Split by "scaffold", at "random", or by the column ``molecules.split``.
+    """Split by "scaffold", at "random", or by the column ``molecules.split``, which messages call ``source``.
 
     Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
     Duplicates of a molecule share a split. ``test`` is the fraction of the test split, by default 0.1; with 0 there is
@@ -43,7 +48,7 @@ def split_molecules(
     """
     check_test_fraction(test)
     if molecules.split is not None:
-        return _split_by_column(molecules, task, seed, test)
+        return _split_by_column(molecules, task, seed, test, source)
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
     names = SPLITS if shares[2] else SPLITS[:2]
     if method in (None, "scaffold"):
@@ -220,13 +225,12 @@ def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
             f"split: expected {expected} of {', '.join(names)} in the training split, got {got}, and {missing} "
             "without them; use --split random, or choose other targets"
         )
-    problems = [problem for problem in data.problems if problem.action != "kept"]
-    problems += [Problem("values only of targets left out", "left out", lines)] if lines else []
-    problems += remarks(molecules)
+    found = [Problem("values only of targets left out", "left out", lines)] if lines else []
+    problems = update_remarks((*data.problems, *found), molecules)
     note = f"targets without {expected} in the training split, left out: {', '.join(names)}"
     task: Task = "binary" if data.task == "multi-label" and len(targets) == 1 else data.task
     learnable_data = replace(
-        data, task=task, targets=targets, molecules=molecules, problems=tuple(problems), notes=(*data.notes, note)
+        data, task=task, targets=targets, molecules=molecules, problems=problems, notes=(*data.notes, note)
     )
     return learnable_data, split._replace(assignment=assignment)
 
@@ -236,7 +240,7 @@ def _requirement(task: Task) -> tuple[str, str]:
     return ("a value", "none") if task == "regression" else ("both classes", "one at most")
 
 
-def _split_by_column(molecules: Molecules, task: Task, seed: int, test: float | None) -> Split:
+def _split_by_column(molecules: Molecules, task: Task, seed: int, test: float | None, source: str) -> Split:
     assert molecules.split is not None
     for line, value in zip(molecules.lines, molecules.split, strict=True):
         if value.strip().lower() not in SPLIT_ALIASES:
@@ -247,18 +251,19 @@ def _split_by_column(molecules: Molecules, task: Task, seed: int, test: float | 
     assignment = torch.tensor([SPLIT_ALIASES[value.strip().lower()] for value in molecules.split], dtype=torch.uint8)
     if test or (test == 0 and (assignment == 2).any()):
         raise ValueError(
-            f"test: expected no fraction with a column that defines the test split, got {test:g}; leave it out, or "
-            "choose --split scaffold or random"
+            f"test: expected no fraction, as {source} defines the test split, got {test:g}; leave it out, or choose "
+            "--split scaffold or random"
         )
     notes = []
     if not (assignment == 1).any():
         training = (assignment == 0).nonzero()[:, 0]
         assignment[training] = random_split(take(molecules, training), task, seed, (8 / 9, 1 / 9, 0.0))
-        notes.append("the column has no val: a random ninth of the training molecules is the validation split")
+        notes.append(f"{source} has no val: a random ninth of the training molecules is the validation split")
     leaks = [rows for rows in group(molecules.keys).values() if len({int(assignment[row]) for row in rows}) > 1]
     if leaks:
         notes.append(f"{len(leaks)} molecules are in more than one split: scores may be optimistic")
     missing = missing_classes(assignment, molecules.values, task, SPLITS if test is None else SPLITS[:2])
     if missing:
-        raise ValueError(f"split: expected the column to fill every split, got {missing}; correct it")
+        remedy = "correct it" + ", or fit without a test split by --test 0" * missing.endswith("for test")
+        raise ValueError(f"split: expected {source} to fill every split, got {missing}; {remedy}")
     return Split(assignment, "column", tuple(notes))

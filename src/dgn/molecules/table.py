@@ -13,9 +13,10 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from dgn.data.io.parquet import checked_batches, open_parquet
 from dgn.graph.checks import check_package
+from dgn.molecules.columns import SMILES_NAMES
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".smi.gz", ".csv.gz", ".tsv.gz", ".parquet", ".sdf", ".sdf.gz")
-SDF = (".sdf", ".sdf.gz")
+SDF, UNREADABLE = (".sdf", ".sdf.gz"), "RDKit cannot read it"  # the problem of a record
 SMI, SMI_COLUMNS = (".smi", ".smi.gz"), ("smiles", "name")  # without a header: a SMILES, white space, a name
 DELIMITERS = "\t;|,"  # commas last: names and numbers contain them too
 LOOK = 20  # lines used to detect the delimiter
@@ -95,7 +96,7 @@ def _open_csv(path: Path) -> Table:
         lines = _checked(path, lambda: list(islice(file, LOOK)))
     if not lines or not lines[0].strip():
         raise ValueError(f"{path}: expected column names in the first line, got an empty one; is the file empty?")
-    if path.name.lower().endswith(SMI) and _is_molecule(lines[0]):
+    if path.name.lower().endswith(SMI) and not _is_header(lines[0]):
         return Table(path, SMI_COLUMNS, has_header=False)
     delimiter = _delimiter(lines)
     first = next(_csv_rows(path, delimiter))
@@ -110,18 +111,48 @@ def _sdf_molecules(path: Path) -> Iterator[Any]:
     Records are separated here: RDKit's reader takes a truncated one together with the next.
     """
     check_package("SDF", "rdkit")
-    from rdkit import Chem, rdBase
+    from rdkit import rdBase
 
-    supplier, lines = Chem.SDMolSupplier(), []
+    lines: list[str] = []
     with _text(path) as file, rdBase.BlockLogs():
         for line in _checked_lines(path, file):
-            lines.append(line.encode("utf-8", "replace").decode())
             if line.startswith("$$$$"):
-                supplier.SetData("".join(lines))
+                yield _read_record("".join(lines))
                 lines.clear()
-                yield next(iter(supplier), None)
-    if "".join(lines).strip():  # the last record may lack its end
-        yield Chem.MolFromMolBlock("".join(lines))
+            else:
+                lines.append(line.encode("utf-8", "replace").decode())
+        if "".join(lines).strip():  # the last record may lack its end
+            yield _read_record("".join(lines))
+
+
+def _read_record(record: str) -> Any:
+    """The molecule of a record with its properties, None if RDKit cannot read it; valences may be impossible.
+
+    Those are refused or kept where the SMILES is read (:func:`dgn.data.datasets.smiles.parse_smiles`).
+    """
+    from rdkit import Chem
+
+    supplier, record = Chem.SDMolSupplier(), f"{record.rstrip()}\n\n$$$$\n"
+    supplier.SetData(record)
+    molecule: Any = next(iter(supplier), None)
+    if molecule is not None:
+        return molecule
+    supplier.SetData(record, sanitize=False)
+    molecule = next(iter(supplier), None)
+    if molecule is None:
+        return None
+    molecule.UpdatePropertyCache(strict=False)
+    try:
+        Chem.SanitizeMol(molecule, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
+    except ValueError:
+        return None
+    # What RDKit does itself when it sanitizes: stereochemistry from coordinates, then hydrogens are implicit.
+    if molecule.GetNumConformers() and molecule.GetConformer().Is3D():
+        Chem.AssignStereochemistryFrom3D(molecule)
+    else:
+        Chem.AssignChiralTypesFromBondDirs(molecule)
+        Chem.AssignStereochemistry(molecule, cleanIt=True)
+    return Chem.RemoveHs(molecule, sanitize=False)
 
 
 def _sdf_columns(path: Path) -> tuple[str, ...]:
@@ -136,25 +167,26 @@ def _sdf_rows(table: Table) -> Iterator[Row]:
 
     for number, molecule in enumerate(_sdf_molecules(table.path), start=1):
         if molecule is None:
-            yield Row(number, [""] * len(table.columns), "RDKit cannot read it")
+            yield Row(number, [""] * len(table.columns), UNREADABLE)
             continue
         name = molecule.GetProp("_Name") if molecule.HasProp("_Name") else ""
         values = [molecule.GetProp(key) if molecule.HasProp(key) else "" for key in table.columns[2:]]
         yield Row(number, [Chem.MolToSmiles(molecule), name, *values])
 
 
-def _is_molecule(line: str) -> bool:
-    """Whether a line begins with SMILES, not with the name of a column.
+def _is_header(line: str) -> bool:
+    """Whether a line of a .smi file names a column of SMILES, and does not begin with a molecule.
 
-    >>> [_is_molecule(line) for line in ("CCO ethanol", "smiles name", "C", "id,smiles")]
-    [True, False, True, False]
+    >>> [_is_header(line) for line in ("smiles name", 'id,"Canonical SMILES"', "CCO mol 1", "C(( unreadable")]
+    [True, True, False, False]
     """
     from dgn.data.datasets.smiles import parse_smiles
 
+    words = re.split(r'[\s"\'|;,]+', line.strip().lower())
     try:
-        return bool(parse_smiles(line.split()[0]).GetNumAtoms())
+        return not parse_smiles(line.split()[0]).GetNumAtoms()
     except ValueError:
-        return False
+        return any(word in SMILES_NAMES or "smiles" in word for word in words)
 
 
 def _smi_rows(path: Path) -> Iterator[Row]:
