@@ -48,9 +48,10 @@ def benchmark_from_graphs(
     ('mae', 1, [8, 1, 1])
     """
     check_option("objective", objective, tuple(METRICS))
-    if not isinstance(graphs, PackedGraphs):
-        graphs = PackedGraphs.from_data([graphs] if hasattr(graphs, "edge_index") else graphs)
-    packed = graphs
+    if isinstance(graphs, PackedGraphs):
+        packed = graphs
+    else:
+        packed = PackedGraphs.from_data([graphs] if hasattr(graphs, "edge_index") else graphs)
     level = "nodes" if objective.startswith("node") else "graphs"
     for name, table in (("x", "nodes"), ("y", level)):
         if name not in getattr(packed, table):
