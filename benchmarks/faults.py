@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -85,13 +86,13 @@ def of_bytes(name: str) -> Outcome:
 
 def of_seeds(folder: Path) -> str:
     """Metrics and weights of all finished seeds, without times."""
-    found = []
+    records = []
     for path in sorted(folder.glob("out/**/result.json")):
         run = read_run(path)
-        found.append((str(path.relative_to(folder)), run.epochs, repr(run.metrics)))
-        found.append((run.seed, of_model(path.parent / "model")))
-    assert found, folder
-    return hashlib.sha256(repr(found).encode()).hexdigest()
+        records.append((str(path.relative_to(folder)), run.epochs, repr(run.metrics)))
+        records.append((run.seed, of_model(path.parent / "model")))
+    assert records, folder
+    return hashlib.sha256(repr(records).encode()).hexdigest()
 
 
 def of_model(folder: Path) -> str:
@@ -132,7 +133,17 @@ def start(arguments: Sequence[str], folder: Path, prepare: Callable[[], object] 
     process = fork()
     if process:
         return process
-    code = 70
+    code = 130  # whatever leaves `run_dgn` is a signal that came as dgn ended
+    try:
+        code = run_dgn(arguments, folder, prepare)
+    finally:
+        # Nothing but this call: Python raises a signal after calls, and a child that left this function by an
+        # exception would be a second copy of the program that forked it, a test runner for example.
+        os._exit(code)
+
+
+def run_dgn(arguments: Sequence[str], folder: Path, prepare: Callable[[], object]) -> int:
+    """The exit code of ``dgn`` in this process, as a new process would have it."""
     try:
         os.chdir(folder)
         log = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -142,16 +153,19 @@ def start(arguments: Sequence[str], folder: Path, prepare: Callable[[], object] 
         prepare()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         dgn_main()
-        code = 0
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
-    except BaseException:
-        import traceback
-
+        return end.code if isinstance(end.code, int) else 1
+    except KeyboardInterrupt as stop:
+        if stop.__traceback__ is None or stop.__traceback__.tb_next is None:  # in this frame: before or after dgn
+            return 130
         traceback.print_exc()
+        return 70
+    except BaseException:
+        traceback.print_exc()
+        return 70
     finally:
         sys.stdout.flush(), sys.stderr.flush()
-        os._exit(code)
+    return 0
 
 
 def finish(process: int) -> int:
@@ -302,8 +316,11 @@ def in_child(work: Callable[[], Counter[str]]) -> Counter[str]:
     receive, send = os.pipe()
     process = os.fork()
     if not process:
-        os.write(send, json.dumps(work()).encode())
-        os._exit(0)
+        code = 1
+        try:
+            code = int(os.write(send, json.dumps(work()).encode()) == 0)
+        finally:
+            os._exit(code)
     os.close(send)
     with os.fdopen(receive, "rb") as pipe:
         text = pipe.read()

@@ -1,9 +1,12 @@
 """A handful of the faults that benchmarks/faults.py injects by the hundred."""
 
+import os
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,6 +63,20 @@ def test_a_damaged_file_of_any_format_is_refused_or_has_the_same_content(root: P
         counts = faults.flips(path, read, 40)
         assert counts["refused"] > 20, title
         assert not bad(counts), title
+
+
+def test_a_signal_at_the_very_end_does_not_let_the_child_out(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def interrupt_flush() -> None:
+        sys.stdout = SimpleNamespace(write=len, flush=interrupt, isatty=bool)  # type: ignore[assignment]
+
+    try:
+        process = faults.start(["--version"], tmp_path, interrupt_flush)
+    except KeyboardInterrupt:
+        os._exit(99)  # a second test runner
+    assert faults.finish(process) == 130
 
 
 def test_random_calls_return_or_raise_a_documented_error() -> None:
