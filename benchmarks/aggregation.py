@@ -146,12 +146,13 @@ def pattern_layer(device: str) -> dict[str, float]:
     }  # fmt: skip
 
 
-def isotropic(device: str, nodes: int, degree: int, channels: int) -> dict[str, float]:
-    """A layer with mean, max, min, std and three scalers against PyG's PNAConv."""
+def isotropic(device: str, nodes: int, degree: int, channels: int, towers: int = 1) -> dict[str, float]:
+    """A layer with mean, max, min, std and three scalers against PyG's PNAConv; towers divide the channels."""
     edge_index = local_graph(nodes, degree, 1000, device)
     names, scalers = ["mean", "max", "min", "std"], ["identity", "amplification", "attenuation"]
-    theirs = PNAConv(channels, channels, names, scalers, deg=torch.bincount(torch.full((nodes,), degree))).to(device)
-    ours = dgn.nn.DGNConv(channels, channels, names, scalers, delta=2.5, message="complex").to(device)
+    degrees, divided = torch.bincount(torch.full((nodes,), degree)), towers > 1
+    theirs = PNAConv(channels, channels, names, scalers, degrees, towers=towers, divide_input=divided).to(device)
+    ours = dgn.nn.DGNConv(channels, channels, names, scalers, 2.5, "complex", towers=towers).to(device)
     x = torch.randn(nodes, channels, device=device)
     graph = dgn.as_graph(edge_index, nodes)
     grad = torch.randn(nodes, channels, device=device)
@@ -161,7 +162,7 @@ def isotropic(device: str, nodes: int, degree: int, channels: int) -> dict[str, 
     both = measure(steps, device)
     memory = [peak_memory(step, device) for step in steps]
     return {
-        "nodes": nodes, "channels": channels, "forward vs PNAConv": forward[1] / forward[0],
+        "nodes": nodes, "channels": channels, "towers": towers, "forward vs PNAConv": forward[1] / forward[0],
         "both vs PNAConv": both[1] / both[0], "memory vs PNAConv": share(memory),
     }  # fmt: skip
 
@@ -183,12 +184,13 @@ def main() -> None:
     sizes = [(200_000, 12, 128, 1000), (200_000, 12, 128, 200_000), (20_000, 12, 64, 1000)]
     rows = [compare(device, *size, rate) for size in (sizes if device == "cuda" else sizes[2:])]
     print(table(rows))
-    layer = isotropic(device, *((200_000, 12, 128) if device == "cuda" else (20_000, 12, 64)))
-    print(table([layer]))
+    size = (200_000, 12, 128) if device == "cuda" else (20_000, 12, 64)
+    layers = [isotropic(device, *size, towers) for towers in (1, 4)]
+    print(table(layers))
     pattern = pattern_layer(device)
     print(table([pattern]))
     if arguments.out:
-        report = {"device": device, "copy bytes/s": rate, "rows": [*rows, layer, pattern]}
+        report = {"device": device, "copy bytes/s": rate, "rows": [*rows, *layers, pattern]}
         arguments.out.write_text(json.dumps(report, indent=1))
 
 

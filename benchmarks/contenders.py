@@ -11,13 +11,16 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dgn.data.datasets.descriptors import describe
 from dgn.data.datasets.smiles import parse_smiles
+from dgn.data.io.atomic import atomic_file
 from dgn.molecules.columns import Task
 from dgn.molecules.fit import FitOptions, fit_table
 from dgn.molecules.rows import TableData, read_table, take
@@ -29,17 +32,17 @@ Predictions = dict[str, Array]
 CHEMPROP = (sys.executable, Path(__file__).with_name("chemprop_seeded.py"))
 
 
-def run_dgn(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
-    """An ensemble with the defaults of ``dgn fit``; an interrupted run is resumed."""
+def run_dgn(path: Path, task: Task, seed: int, arguments: Namespace, descriptors: str = "") -> Predictions:
+    """An ensemble with the defaults of ``dgn fit``, and ``--descriptors``; an interrupted run is resumed."""
     data = read_prepared(path, task)
     split = split_molecules(data.molecules, data.task)
-    options = FitOptions(arguments.members, arguments.epochs, 100 * seed, arguments.device)
-    training = path.parent / f"dgn-{seed}-training"
+    options = FitOptions(arguments.members, arguments.epochs, 100 * seed, arguments.device, descriptors=descriptors)
+    training = path.parent / f"dgn-{descriptors}{seed}-training"
     fitted = fit_table(data, split, options, training)
     shutil.rmtree(training)
     predictions = {}
     for index in (1, 2):
-        graphs = take(data.molecules, (split.assignment == index).nonzero()[:, 0]).graphs
+        graphs = take(fitted.molecules, (split.assignment == index).nonzero()[:, 0]).graphs  # with descriptors
         prediction = fitted.model.ensemble.outputs(graphs).double()
         prediction = (
             prediction * fitted.model.scale + fitted.model.center if task == "regression" else prediction.sigmoid()
@@ -61,14 +64,35 @@ def run_equal_forest(path: Path, task: Task, seed: int, arguments: Namespace) ->
     return _fit_forests(path, task, seed, arguments, SPLITS[:1])
 
 
-def _fit_forests(path: Path, task: Task, seed: int, arguments: Namespace, train_splits: Sequence[str]) -> Predictions:
-    """A forest for each target, trained on some splits; predictions for the others."""
+def run_descriptor_forest(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
+    """The forest on RDKit's descriptors, those of ``dgn fit --descriptors rdkit``."""
+    return _fit_forests(path, task, seed, arguments, SPLITS[:2], _descriptors)
+
+
+def _fingerprints(smiles: Sequence[str]) -> Array:
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+
+    generator = GetMorganGenerator(radius=2, fpSize=2048)
+    return np.stack([generator.GetFingerprintAsNumPy(parse_smiles(one)) for one in smiles])
+
+
+def _descriptors(smiles: Sequence[str]) -> Array:
+    return np.nan_to_num(describe((parse_smiles(one) for one in smiles), ("rdkit",)))
+
+
+def _fit_forests(
+    path: Path,
+    task: Task,
+    seed: int,
+    arguments: Namespace,
+    train_splits: Sequence[str],
+    features: Callable[[Sequence[str]], Array] = _fingerprints,
+) -> Predictions:
+    """A forest for each target, trained on some splits; predictions for the others."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     smiles, values, splits = read_rows(path)
-    generator = GetMorganGenerator(radius=2, fpSize=2048)
-    bits = np.stack([generator.GetFingerprintAsNumPy(parse_smiles(one)) for one in smiles])
+    bits = features(smiles)
     in_training = np.isin(splits, train_splits)
     forest_class = RandomForestRegressor if task == "regression" else RandomForestClassifier
     columns, other_bits = [], bits[~in_training]
@@ -86,12 +110,30 @@ def _positive(forest: Any, bits: NDArray[np.uint8]) -> Array:
     return forest.predict_proba(bits)[:, positive[0]] if len(positive) else np.zeros(len(bits))
 
 
-def run_chemprop(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
+def run_chemprop_ensemble(
+    path: Path, task: Task, seed: int, arguments: Namespace, featurizers: Sequence[str] = ()
+) -> Predictions:
+    """``--members`` networks of chemprop with seeds of their own; those that are finished are not trained again."""
+    members = []
+    for member in range(arguments.members):
+        file = path.parent / f"chemprop{''.join(featurizers)}-{seed}-member-{member}.npz"
+        if not file.exists():
+            predictions = run_chemprop(path, task, 100 * seed + member, arguments, featurizers)
+            with atomic_file(file) as unfinished, unfinished.open("wb") as stream:
+                np.savez(stream, **predictions)
+        members.append(dict(np.load(file)))
+    return {split: np.concatenate([member[split] for member in members]) for split in members[0]}
+
+
+def run_chemprop(
+    path: Path, task: Task, seed: int, arguments: Namespace, featurizers: Sequence[str] = ()
+) -> Predictions:
     """``chemprop train`` with its defaults and a column for the split; an interrupted run is resumed."""
     smiles, values, splits = read_rows(path)
     names = [f"t{column}" for column in range(values.shape[1])]
     device = ["--accelerator", "cpu" if arguments.device == "cpu" else "auto", "-q"]
-    folder = path.parent.absolute() / f"chemprop-{seed}-training"
+    device += ["--molecule-featurizers", *featurizers] if featurizers else []
+    folder = path.parent.absolute() / f"chemprop{''.join(featurizers)}-{seed}-training"
     options = [
         "train",
         "-i",
@@ -131,9 +173,15 @@ def _chemprop(seed: int, options: list[Any]) -> None:
 
 CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Predictions]] = {
     "dgn": run_dgn,
+    "dgn-rdkit": partial(run_dgn, descriptors="rdkit"),
+    "dgn-morgan": partial(run_dgn, descriptors="morgan"),
+    "dgn-rdkit+morgan": partial(run_dgn, descriptors="rdkit+morgan"),
     "forest": run_forest,
     "equal-forest": run_equal_forest,
+    "descriptor-forest": run_descriptor_forest,
     "chemprop": run_chemprop,
+    "chemprop-ensemble": run_chemprop_ensemble,
+    "chemprop-rdkit": partial(run_chemprop_ensemble, featurizers=("rdkit_2d",)),
 }
 
 

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import torch
@@ -82,16 +83,15 @@ def main() -> None:
     graphs = molecules(arguments.data)
     degree = torch.bincount(torch.cat([torch.bincount(g.edge_index[1], minlength=g.num_nodes) for g in graphs]))
     delta = dgn.average_log_degree(graphs)
-    ways = [False] if arguments.skip_compiled else [False, True]
-    titles = [f"batch {size}, {'compiled' if way else 'eager'}" for size in arguments.batch for way in ways]
-    print(f"\n| ms a step | {' | '.join(titles)} |\n|---|{'---|' * len(titles)}")
-    columns = [
-        measure(batches(graphs, size, device), networks(degree, delta), device, way, arguments.steps)
-        for size in arguments.batch
-        for way in ways
-    ]
-    for name in columns[0]:
-        print(f"| {name} | {' | '.join(column[name] for column in columns)} |", flush=True)
+    ways = ["eager"] if arguments.skip_compiled else ["eager", "compiled"]
+    columns = {}
+    for size, way in product(arguments.batch, ways):
+        inputs, title = batches(graphs, size, device), f"batch {size}, {way}"
+        columns[title] = measure(inputs, networks(degree, delta), device, way == "compiled", arguments.steps)
+        print(f"{title}: {columns[title]}", flush=True)  # a run that is cut off shows what it has measured
+    print(f"\n| ms a step | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
+    for name in networks(degree, delta):
+        print(f"| {name} | {' | '.join(column[name] for column in columns.values())} |")
 
 
 def molecules(path: str) -> list[Data]:
@@ -113,33 +113,33 @@ def batches(graphs: Sequence[Data], size: int, device: torch.device) -> list[tup
 
 
 def measure(
-    given: list[tuple[Any, ...]],
+    all_inputs: list[tuple[Any, ...]],
     makers: dict[str, Callable[[], Network]],
     device: torch.device,
     compiled: bool,
     steps: int,
 ) -> dict[str, str]:
     """The median step of each network, or the error that stopped it."""
-    found = {}
+    medians = {}
     for name, make in makers.items():
         torch.manual_seed(0)
         torch._dynamo.reset()
         try:
-            times = run(make().to(device), given, device, compiled, steps)
-            found[name] = f"{1000 * statistics.median(times):.2f}"
+            times = run(make().to(device), all_inputs, device, compiled, steps)
+            medians[name] = f"{1000 * statistics.median(times):.2f}"
         except Exception as error:  # a row that fails is a result too
-            found[name] = f"{type(error).__name__}: {str(error)[:60]!r}"
-    return found
+            medians[name] = f"{type(error).__name__}: {str(error)[:60]!r}"
+    return medians
 
 
 def run(
-    network: Network, given: list[tuple[Any, ...]], device: torch.device, compiled: bool, steps: int
+    network: Network, all_inputs: list[tuple[Any, ...]], device: torch.device, compiled: bool, steps: int
 ) -> list[float]:
     """Seconds of each step; every batch is a copy that no cache has seen."""
     model = torch.compile(network, dynamic=True) if compiled else network
     adam, times = torch.optim.Adam(network.parameters(), 1e-3), []
     for step in range(steps + 10):
-        inputs = [part.clone() if isinstance(part, Tensor) else part for part in given[step % len(given)]]
+        inputs = [part.clone() if isinstance(part, Tensor) else part for part in all_inputs[step % len(all_inputs)]]
         target = torch.zeros(inputs[-1], device=device)
         wait(device)
         start = time.perf_counter()

@@ -73,13 +73,13 @@ def test_compiled_blocks_are_the_same():
     ).double()
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
     x, edge_index, field = inputs(grid(3, 3))
-    given = {
+    arguments = {
         "edge_field": field,
         "edge_attr": torch.cat([field, field.square()], dim=1),
         "batch": torch.zeros(len(x), dtype=torch.long),
         "num_graphs": 1,
     }
-    assert_same(compiled(x, edge_index, **given), net(x, edge_index, **given), x)
+    assert_same(compiled(x, edge_index, **arguments), net(x, edge_index, **arguments), x)
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_the_operator_passes_opcheck(parts):
     messages = Messages(**{part: value.requires_grad_() for part, value in tensors.items()})
     edge, node = plan.compute_weights(field, graph)
     by_target, by_source = graph.by_target, graph.by_source
-    layout = (*by_target, by_source.pointer, graph.target_to_source)
+    layout = (*by_target, by_source.pointer, graph.target_to_source, None)
     codes, columns = list(plan.codes), list(plan.columns)
     arguments = (*messages, edge.requires_grad_(), node.requires_grad_(), *layout, codes, columns, True, True, "cpu")
     torch.library.opcheck(torch.ops.dgn.aggregate.default, arguments)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgn import Graph, as_graph
-from dgn.graph.graph import _group_both
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # PyG calls torch.jit.script while it is imported
@@ -163,14 +162,3 @@ def test_setting_the_number_of_graphs_keeps_the_graph() -> None:
     graph = as_graph(torch.tensor([[0], [1]]), 2, torch.zeros(2, dtype=torch.long))
     assert as_graph(graph, num_graphs=2) is graph
     assert graph.num_graphs == 2
-
-
-@pytest.mark.parametrize("num_nodes", [1, 9, 40])
-def test_one_sort_gives_the_same_order_by_target_and_by_source_as_two(num_nodes):
-    edge_index = torch.randint(0, max(num_nodes - 1, 1), (2, 60), generator=torch.Generator().manual_seed(num_nodes))
-    graph = as_graph(edge_index, num_nodes)
-    by_target, source_pointer, edge_to_source, target_to_source = _group_both(edge_index, num_nodes)
-    assert all(torch.equal(actual, expected) for actual, expected in zip(by_target, graph.by_target, strict=True))
-    assert torch.equal(source_pointer, graph.source_pointer)
-    assert torch.equal(edge_to_source, graph.edge_to_source)
-    assert torch.equal(target_to_source, graph.target_to_source)

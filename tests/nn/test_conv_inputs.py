@@ -77,7 +77,7 @@ def count_calls(monkeypatch, module, name):
 
 @pytest.mark.parametrize("as_given", [lambda edges: edges, lambda edges: dgn.as_graph(edges, N), EdgeIndex])
 def test_layers_that_are_given_the_same_edges_sort_and_weigh_them_once(as_given, monkeypatch):
-    sorts = count_calls(monkeypatch, dgn.graph.graph, "_group")
+    sorts = count_calls(monkeypatch, dgn.graph.graph, "group_edges")
     weighings = count_calls(monkeypatch, Plan, "compute_weights")
     edges, field = as_given(EDGES.clone()), random(E, 1, seed=1)
     layers = [conv(backend="reference") for _ in range(3)]
@@ -263,15 +263,15 @@ def test_a_message_module_reads_tables_sorted_or_not():
     layer, edge_index = conv(message=nn.Linear(10, 4), edge_dim=2), EDGES[:, torch.randperm(E)]
     table = EdgeTable(random(3, 2), torch.arange(E) % 3)
     expected = layer(x, edge_index, edge_field=field, edge_attr=table.table[table.row])
-    for given in (table, table.sort(dgn.as_graph(edge_index, N))):
-        torch.testing.assert_close(layer(x, edge_index, edge_field=field, edge_attr=given), expected)
+    for features in (table, table.sort(dgn.as_graph(edge_index, N))):
+        torch.testing.assert_close(layer(x, edge_index, edge_field=field, edge_attr=features), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
 def test_rows_of_a_table_may_be_short_numbers(dtype):
     layer, table = conv(message="complex", edge_dim=3), random(5, 3, seed=1)
     rows, field = torch.arange(E) % 5, random(E, 1)
-    found, expected = (
+    out, expected = (
         layer(random(N, 4), EDGES, edge_field=field, edge_attr=EdgeTable(table, row)) for row in (rows.to(dtype), rows)
     )
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(out, expected)

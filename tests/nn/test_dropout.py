@@ -17,9 +17,9 @@ def seeded(seed, p=0.3):
 
 def test_what_is_kept_is_scaled_so_that_the_mean_stays():
     out = seeded(0)(X)
-    kept = out != 0
-    torch.testing.assert_close(out[kept], X[kept] / 0.7)
-    assert 0.27 < 1 - kept.float().mean() < 0.33
+    nonzero = out != 0
+    torch.testing.assert_close(out[nonzero], X[nonzero] / 0.7)
+    assert 0.27 < 1 - nonzero.float().mean() < 0.33
     assert abs(float(out.mean() / X.mean()) - 1) < 0.05
 
 
@@ -72,9 +72,9 @@ def test_every_part_of_a_network_draws_from_one_generator():
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.999])
 def test_kept_numbers_have_the_probability(p):
     count = 400_000
-    kept = draw_kept(torch.Size([count, 1]), p, torch.Generator().manual_seed(0))
-    assert kept.shape == (count, 1)
-    assert abs(float(kept.double().mean()) - (1 - p)) < 5 * (p * (1 - p) / count) ** 0.5 + 2**-16
+    mask = draw_kept(torch.Size([count, 1]), p, torch.Generator().manual_seed(0))
+    assert mask.shape == (count, 1)
+    assert abs(float(mask.double().mean()) - (1 - p)) < 5 * (p * (1 - p) / count) ** 0.5 + 2**-16
 
 
 def test_a_share_of_nearly_nothing_keeps_nearly_everything():

@@ -62,10 +62,10 @@ def run_layer(case, few):
     count, bias, towers, dx_reference, aggregators, scalers = case
     conv = DGNConv(10, 10, aggregators, scalers, 1.3, "complex", 6, towers, dx_reference)
     layer, encoder, graph = fill(DGNLayer(conv)), fill(Linear(count, 6, bias=bias)), padded_graph()
-    given = numbers_of(graph, count, torch.nan if few else 0.0)
+    numbers = numbers_of(graph, count, torch.nan if few else 0.0)
     weights = conv.plan.compute_weights(draw(graph.num_edges, 1), padded_graph())
     x = draw(NODES, 10).requires_grad_()
-    edges = LowRankEdgeFeatures.of(encoder, given, graph) if few else encoder(given)
+    edges = LowRankEdgeFeatures.of(encoder, numbers, graph) if few else encoder(numbers)
     y = layer._fused(x, graph, weights, edges, None, None)
     y = layer._fused(y, graph, weights, edges, None, None)  # gradients of the encoder are gathered from both
     (y * draw(NODES, 10, seed=5)).sum().backward()
@@ -89,13 +89,13 @@ def test_kernel_layers_equal_those_of_every_edge(case):
 
 
 def make_network(**changes):
-    given = {"message": "complex", "edge_encoder": Linear(1, 6), "edge_dim": 6, "aggregators": ["mean", "dx1", "max"]}
+    options = {"message": "complex", "edge_encoder": Linear(1, 6), "edge_dim": 6, "aggregators": ["mean", "dx1", "max"]}
     torch.manual_seed(0)
-    return make_dgn(3, 10, num_layers=2, **{**given, **changes}).to(DEVICE)
+    return make_dgn(3, 10, num_layers=2, **{**options, **changes}).to(DEVICE)
 
 
-def run_network(network, given, graph):
-    out = network(draw(NODES, 3), graph, edge_field=draw(graph.num_edges, 1), edge_attr=given)
+def run_network(network, numbers, graph):
+    out = network(draw(NODES, 3), graph, edge_field=draw(graph.num_edges, 1), edge_attr=numbers)
     out.sum().backward()
     return {"out": out.detach(), **{name: value.grad for name, value in network.named_parameters()}}
 
@@ -107,13 +107,13 @@ def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, monkeyp
     if DEVICE == "cpu":
         monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
     graph, kinds = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
-    given, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=Linear(1, 6))
+    numbers, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=Linear(1, 6))
     honest = network._edges
-    network._edges = lambda *given: kinds.append(honest(*given)) or kinds[-1]
-    got = run_network(network, given, graph)
+    network._edges = lambda *arguments: kinds.append(honest(*arguments)) or kinds[-1]
+    got = run_network(network, numbers, graph)
     network.zero_grad()
     monkeypatch.setattr("dgn.nn.network.is_low_rank", lambda *_: False)
-    compare(got, run_network(network, given, graph), 1e-4)
+    compare(got, run_network(network, numbers, graph), 1e-4)
     assert [type(edges) for edges in kinds] == [LowRankEdgeFeatures, torch.Tensor]
 
 
@@ -123,21 +123,21 @@ def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
     if DEVICE == "cpu":
         monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
     graph = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES)
-    given = draw(graph.num_edges, 1)
-    assert isinstance(make_network()._edges(given, graph), LowRankEdgeFeatures)
-    assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(given, graph), LowRankEdgeFeatures)
+    numbers = draw(graph.num_edges, 1)
+    assert isinstance(make_network()._edges(numbers, graph), LowRankEdgeFeatures)
+    assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(numbers, graph), LowRankEdgeFeatures)
     for changes in ({"batch_norm": False}, {"backend": "reference"}):
-        assert isinstance(make_network(**changes)._edges(given, graph), torch.Tensor), changes
-    assert isinstance(make_network().eval()._edges(given, graph), torch.Tensor)
-    for asked in (given.clone().requires_grad_(), given.double()):
+        assert isinstance(make_network(**changes)._edges(numbers, graph), torch.Tensor), changes
+    assert isinstance(make_network().eval()._edges(numbers, graph), torch.Tensor)
+    for asked in (numbers.clone().requires_grad_(), numbers.double()):
         assert not is_low_rank(Linear(1, 6), asked, graph)
     network, field = make_network(), draw(graph.num_edges, 1).requires_grad_()  # its gradient is asked for
-    network(draw(NODES, 3), graph, edge_field=field, edge_attr=given).sum().backward()
-    found = {name: value.grad.clone() for name, value in network.edge_encoder.named_parameters()}
+    network(draw(NODES, 3), graph, edge_field=field, edge_attr=numbers).sum().backward()
+    gradients = {name: value.grad.clone() for name, value in network.edge_encoder.named_parameters()}
     network.zero_grad()
     monkeypatch.setattr("dgn.nn.network.is_low_rank", lambda *_: False)
-    network(draw(NODES, 3), graph, edge_field=field, edge_attr=given).sum().backward()
-    compare(found, {name: value.grad for name, value in network.edge_encoder.named_parameters()})
+    network(draw(NODES, 3), graph, edge_field=field, edge_attr=numbers).sum().backward()
+    compare(gradients, {name: value.grad for name, value in network.edge_encoder.named_parameters()})
 
 
 @pytest.mark.slow
@@ -146,8 +146,8 @@ def test_the_kernels_in_the_interpreter():
 
 
 class Doubled(nn.Linear):
-    def forward(self, given):
-        return 2 * super().forward(given)
+    def forward(self, numbers):
+        return 2 * super().forward(numbers)
 
 
 def test_only_a_plain_linear_map_of_few_numbers_is_kept():
@@ -162,6 +162,6 @@ def test_only_a_plain_linear_map_of_few_numbers_is_kept():
 
 def test_a_layer_that_cannot_read_numbers_builds_the_features():
     graph, encoder, x = as_graph(torch.tensor([[0, 1, 2], [1, 2, 0]])), Linear(2, 3), torch.randn(3, 4)
-    given, layer = torch.randn(3, 2), DGNLayer(DGNConv(4, 4, ["mean", "max"], message="complex", edge_dim=3)).eval()
-    found = layer(x, graph, edge_attr=LowRankEdgeFeatures.of(encoder, given, graph))
-    assert torch.equal(found, layer(x, graph, edge_attr=encoder(given)))
+    numbers, layer = torch.randn(3, 2), DGNLayer(DGNConv(4, 4, ["mean", "max"], message="complex", edge_dim=3)).eval()
+    out = layer(x, graph, edge_attr=LowRankEdgeFeatures.of(encoder, numbers, graph))
+    assert torch.equal(out, layer(x, graph, edge_attr=encoder(numbers)))

@@ -60,7 +60,7 @@ def test_large_products_are_summed_in_few_parts(monkeypatch):
     monkeypatch.setattr(dense, "LARGE", 14)
     monkeypatch.setattr(dense, "_product", lambda a, b: [sizes.append(len(a)), product(a, b)][1])
     torch.testing.assert_close(transposed_matmul(a, b), a.T @ b)
-    assert sizes == [dense.FEW_PARTS, 1]
+    assert sizes == [dense.FEW_PARTS]  # the rest is added in place
 
 
 class Calls(TorchDispatchMode):
@@ -147,7 +147,7 @@ def test_gradients_beside_the_way_back_are_the_gradients(rows):
     torch.manual_seed(0)
     network = nn.Sequential(Linear(5, 64), nn.ReLU(), Linear(64, 64), nn.ReLU(), Linear(64, 3)).cuda()
     x, side = torch.randn(rows, 5, device="cuda"), torch.cuda.Stream()
-    found = []
+    by_stream = []
     for stream in (None, side):
         for _ in range(5):  # memory that was freed too early would be overwritten
             network.zero_grad()
@@ -155,5 +155,5 @@ def test_gradients_beside_the_way_back_are_the_gradients(rows):
                 out = network(x)
             out.square().sum().backward()
             torch.cuda.current_stream().wait_stream(side)
-        found.append([parameter.grad.clone() for parameter in network.parameters()])
-    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+        by_stream.append([parameter.grad.clone() for parameter in network.parameters()])
+    torch.testing.assert_close(*by_stream, rtol=1e-4, atol=1e-4)

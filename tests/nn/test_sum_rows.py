@@ -36,19 +36,19 @@ def gradient(function, rows, table):
 @pytest.mark.parametrize("sizes", [(33,), (119, 4, 12), (3, 2), (SMALL_TABLE + 1,)])
 def test_sums_of_rows_and_the_gradient_of_the_table(rows, sizes, dtype, device):
     table = torch.randn(sum(sizes), 7, dtype=dtype, device=device, requires_grad=True)
-    given = categories(rows, sizes, device)
-    plain = gradient(lambda rows, table: nn.functional.embedding(rows, table).sum(dim=1), given, table)
+    codes = categories(rows, sizes, device)
+    plain = gradient(lambda rows, table: nn.functional.embedding(rows, table).sum(dim=1), codes, table)
     close = {"rtol": 1e-5, "atol": 1e-4} if dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-9}
-    torch.testing.assert_close(gradient(_SumRows.apply, given, table), plain, **close)
+    torch.testing.assert_close(gradient(_SumRows.apply, codes, table), plain, **close)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_the_gradient_of_a_table_has_the_same_bits_each_time():
     table = torch.randn(28, 33, device="cuda", requires_grad=True)
-    given = categories(1000, (28,), "cuda")
-    found = [gradient(_SumRows.apply, given, table) for _ in range(3)]
-    assert all(torch.equal(found[0][1], again[1]) for again in found)
+    codes = categories(1000, (28,), "cuda")
+    gradients = [gradient(_SumRows.apply, codes, table) for _ in range(3)]
+    assert all(torch.equal(gradients[0][1], again[1]) for again in gradients)
 
 
 def test_second_derivatives():

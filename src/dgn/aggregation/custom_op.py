@@ -7,6 +7,7 @@ from torch import Tensor
 
 from dgn.aggregation.dispatch import NUM_TENSORS, input_gradients, kernel
 from dgn.kernels.aggregation import KernelArgs, SavedTensors
+from dgn.kernels.custom_op import register
 
 
 def run(
@@ -21,7 +22,8 @@ def run(
     order: Tensor,
     neighbor: Tensor,
     source_pointer: Tensor,
-    target_to_source: Tensor,
+    target_to_source: Tensor | None,
+    source_order: Tensor | None,
     codes: list[int],
     columns: list[int],
     has_self: bool,
@@ -30,13 +32,15 @@ def run(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     call = KernelArgs(
         source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer,
-        target_to_source, codes, columns, has_self, save,
+        target_to_source, source_order, codes, columns, has_self, save,
     )  # fmt: skip
     return tuple(kernel(backend).forward(call))
 
 
 def _empty_outputs(*arguments: Any) -> tuple[Tensor, ...]:
-    return KernelArgs(*arguments[:-1]).empty_outputs()
+    call = KernelArgs(*arguments[:-1])
+    codes, columns = ([int(number) for number in numbers] for numbers in (call.codes, call.columns))
+    return call._replace(codes=codes, columns=columns).empty_outputs()  # where shapes are dynamic, they were symbols
 
 
 def run_backward(
@@ -57,7 +61,8 @@ def run_backward(
     order: Tensor,
     neighbor: Tensor,
     source_pointer: Tensor,
-    target_to_source: Tensor,
+    target_to_source: Tensor | None,
+    source_order: Tensor | None,
     codes: list[int],
     columns: list[int],
     has_self: bool,
@@ -65,7 +70,7 @@ def run_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     call = KernelArgs(
         source, target, table, row, node, weight, self_weight, pointer, order, neighbor, source_pointer,
-        target_to_source, codes, columns, has_self, True,
+        target_to_source, source_order, codes, columns, has_self, True,
     )  # fmt: skip
     saved = SavedTensors(out, at_max, at_min, sign, average)
     return kernel(backend).backward(call, grad.contiguous(), saved)  # type: ignore[no-any-return]
@@ -90,19 +95,37 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
         return (None,) * NUM_TENSORS + rest
     saved, tensors = SavedTensors(*ctx.saved_tensors[:-NUM_TENSORS]), ctx.saved_tensors[-NUM_TENSORS:]
     call = KernelArgs._make((*tensors, ctx.codes, ctx.columns, ctx.has_self, True, None))
-    found = torch.ops.dgn.aggregate_backward(
+    kernel_grads = torch.ops.dgn.aggregate_backward(
         grad, *ctx.saved_tensors, ctx.codes, ctx.columns, ctx.has_self, ctx.backend
     )
-    return *input_gradients(call, grad, saved, found, ctx.needs_input_grad, ctx.backend), *rest
+    return *input_gradients(call, grad, saved, kernel_grads, ctx.needs_input_grad, ctx.backend), *rest
 
 
-def _register(name: str, function: Any, fake: Any) -> None:
-    """An operator without :func:`torch.library.custom_op`, whose check of each call takes longer than the kernels."""
-    torch.library.define(name, torch.library.infer_schema(function, mutates_args=()))
-    torch.library.impl(name, ("cpu", "cuda"), function)
-    torch.library.register_fake(name, fake)
+def weigh(
+    field: Tensor, pointer: Tensor, order: Tensor, directions: list[int], derivative: list[bool]
+) -> tuple[Tensor, Tensor]:
+    """Weights along columns of a field that is not being learned (:mod:`dgn.kernels.triton.field_weights`)."""
+    from dgn.kernels.triton import field_weights
+
+    if field.size(0) == 0:
+        return _empty_weights(field, pointer, order, directions, derivative, zero=True)
+    largest, _ = field_weights.largest_component(field)
+    return field_weights.compute(field, largest, tuple(zip(directions, derivative, strict=True)), pointer, order)
 
 
-_register("dgn::aggregate", run, _empty_outputs)
-_register("dgn::aggregate_backward", run_backward, _empty_gradients)
+def _empty_weights(
+    field: Tensor,
+    pointer: Tensor,
+    _order: Tensor,
+    directions: list[int],
+    _derivative: list[bool],
+    zero: bool = False,
+) -> tuple[Tensor, Tensor]:
+    empty, width = field.new_zeros if zero else field.new_empty, len(directions)
+    return empty(field.size(0), width), empty(pointer.size(0) - 1, width)
+
+
+register("dgn::field_weights", weigh, _empty_weights)
+register("dgn::aggregate", run, _empty_outputs)
+register("dgn::aggregate_backward", run_backward, _empty_gradients)
 torch.library.register_autograd("dgn::aggregate", _backward, setup_context=_setup_context)

@@ -24,7 +24,7 @@ INSTALLED = {name: find_spec(name) is not None for name in ("triton", "numba")} 
 SMALL = 1 << 16  # elements of all messages; below, the reference on the CPU is as fast and needs no compilation
 FEW_TYPES = 32  # rows of a table whose gradient is one kernel
 LARGEST_ONE_HOT = 64  # rows of a table whose gradient is a matrix product
-NUM_TENSORS = 12  # of the fields of KernelArgs, which come first
+NUM_TENSORS = 13  # of the fields of KernelArgs, which come first
 
 
 def aggregate(plan: Plan, messages: Messages, weights: Weights, graph: Graph, backend: Backend = "auto") -> Tensor:
@@ -71,7 +71,7 @@ def run_plan(plan: Plan, messages: Messages, weights: Weights, graph: Graph, bac
     call = _kernel_args(plan, messages, weights, graph, backend)
     if torch.compiler.is_compiling():
         return torch.ops.dgn.aggregate(  # type: ignore[no-any-return]
-            *call[:NUM_TENSORS], list(plan.codes), list(plan.columns), *call[14:16], backend
+            *call[:NUM_TENSORS], list(plan.codes), list(plan.columns), call.has_self, call.save, backend
         )[0]
     if call.save:
         return _Aggregate.apply(*call[:NUM_TENSORS], call, backend)  # type: ignore[no-untyped-call, no-any-return]
@@ -98,11 +98,17 @@ def _kernel_args(plan: Plan, messages: Messages, weights: Weights, graph: Graph,
     edge, own = weights.edge.contiguous(), weights.self.contiguous()
     inputs = (*messages, *weights)
     save = torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in inputs)
-    layout, pointers = graph.by_target, (graph.source_pointer, graph.target_to_source)
+    by_edge = backend == "triton" and has_row_per_edge(source, table, row, graph)
+    layout, pointers = graph.by_target, (graph.source_pointer, *graph.source_places(by_edge))
     codes, columns, has_self = plan.codes, plan.columns, plan.has_self
     return KernelArgs(
         source, target, table, row, node, edge, own, *layout, *pointers, codes, columns, has_self, save
     )  # fmt: skip
+
+
+def has_row_per_edge(source: Tensor | None, table: Tensor | None, row: Tensor | None, graph: Graph) -> bool:
+    """Whether gradients of messages are gradients of the table: every edge has a row of it, and none is padding."""
+    return source is not None and table is not None and row is None and not graph.parts.padded
 
 
 def _contiguous(part: Tensor | None, any_row_stride: bool = False) -> Tensor | None:
@@ -203,22 +209,22 @@ class _Aggregate(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         saved, tensors = SavedTensors(*ctx.saved_tensors[:-NUM_TENSORS]), ctx.saved_tensors[-NUM_TENSORS:]
         call = KernelArgs._make((*tensors, *ctx.rest))
-        found = kernel(ctx.backend).backward(call, grad.contiguous(), saved)
-        return *input_gradients(call, grad, saved, found, ctx.needs_input_grad, ctx.backend), None, None
+        kernel_grads = kernel(ctx.backend).backward(call, grad.contiguous(), saved)
+        return *input_gradients(call, grad, saved, kernel_grads, ctx.needs_input_grad, ctx.backend), None, None
 
 
 def input_gradients(
     call: KernelArgs,
     grad: Tensor,
     saved: SavedTensors,
-    found: tuple[Tensor, Tensor, Tensor, Tensor],
+    kernel_grads: tuple[Tensor, Tensor, Tensor, Tensor],
     needed: tuple[bool, ...],
     backend: str,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of the tensors of a call from those that a kernel found of messages, source, target and node."""
-    edge, source, target, node = found
+    edge, source, target, node = kernel_grads
     wanted = dict(zip(KernelArgs._fields[:NUM_TENSORS], needed, strict=False))
-    if call.has_self and call.node is None:  # by default the self message is the sum of source and target
+    if call.has_self and call.node is None and not call.self_is_source:  # the sum of source and target
         source = source + node if call.source is not None else source
         target = target + node if call.target is not None else target
     grads: dict[str, Tensor | None] = {"source": source, "target": target}
@@ -232,9 +238,9 @@ def input_gradients(
 def table_gradient(call: KernelArgs, edge_grad: Tensor, backend: str) -> Tensor:
     """The gradient of the table from those of messages, without atomic additions."""
     assert call.table is not None
-    if call.row is None and call.source is None:
+    place = call.gradient_order
+    if call.row is None and place is call.order:
         return edge_grad
-    place = call.order if call.source is None else call.target_to_source
     if call.row is not None and edge_grad.is_cuda and call.table.size(0) <= FEW_TYPES:
         from dgn.kernels.triton.segment_sum import sum_by_type
 

@@ -16,7 +16,7 @@ from dgn.fields.calculus import power_norm
 from dgn.fields.normalization import unit_rows
 from dgn.fields.shaping import hardened
 from dgn.graph import Graph
-from dgn.graph.checks import check_field
+from dgn.graph.checks import HAS_TRITON, assert_finite_field, check_field, check_field_type
 from dgn.graph.memo import remember
 from dgn.kernels.aggregation import Code
 from dgn.operators.groups import check_group, group_field
@@ -90,7 +90,7 @@ class Plan:
 
     @property
     def reads_node(self) -> bool:
-        """Whether the message of a node to itself is read: by derivatives, and walks of no steps."""
+        """Whether the message of a node to itself is read (by derivatives, and walks of no steps)."""
         return self.has_self or any(walk.schedule.identity for walk in self.walks)
 
     @property
@@ -119,11 +119,17 @@ class Plan:
         Shapes:
             ``edge_field`` [E, K] with K at least ``num_directions``, in the order of ``edge_index``; ``gap`` [N, K].
         """
-        field = edge_field
-        dtype = torch.get_default_dtype() if field is None else field.dtype
         if not self.weights:
-            rows = graph.num_edges, graph.num_nodes
+            dtype, rows = torch.get_default_dtype(), (graph.num_edges, graph.num_nodes)
+            dtype = dtype if edge_field is None else edge_field.dtype
             return Weights(*(torch.empty(n, 0, dtype=dtype, device=graph.edge_index.device) for n in rows))
+        field = self._check_field_shape(edge_field, graph)
+        pairs = [_weigh(weight, field, graph, gap) for weight in self.weights]
+        edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
+        return Weights(edge[graph.by_target.order], node)
+
+    def _check_field_shape(self, field: Tensor | None, graph: Graph) -> Tensor:
+        """The field, if it has a row per edge and enough columns."""
         if field is None or field.dim() != 2 or field.shape[0] != graph.num_edges:
             shape = "None" if field is None else f"shape {list(field.shape)}"
             remedy = "dgn.transforms.AddDirections adds one to a Data, dgn.gradient(potential, edge_index) makes one"
@@ -138,9 +144,7 @@ class Plan:
                 f"edge_field: expected at least {self.num_directions} columns for aggregators {', '.join(self.names)}, "
                 f"got {field.size(1)}; pass k={self.num_directions} to AddDirections or dgn.directions"
             )
-        pairs = [_weigh(weight, field, graph, gap) for weight in self.weights]
-        edge, node = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
-        return Weights(edge[graph.by_target.order], node)
+        return field
 
     def cached_weights(
         self, edge_field: Tensor | None, graph: Graph, gap: Tensor | None, dtype: torch.dtype
@@ -150,11 +154,46 @@ class Plan:
         def compute() -> Weights:
             if edge_field is None or not self.weights:
                 return self.compute_weights(None, graph, gap)
+            check_field_type(edge_field)
+            field = edge_field.to(dtype)
+            if all(map(_is_plain, self.weights)) and _kernel_applies(field, graph):
+                return self._weigh_by_kernel(self._check_field_shape(field, graph).contiguous(), graph)
             check_field(edge_field)
-            return self.compute_weights(edge_field.to(dtype), graph, gap)
+            return self.compute_weights(field, graph, gap)
 
-        given = tuple(part for part in (edge_field, gap) if part is not None)
-        return remember(graph.parts.derived, (self.weights, dtype), given, compute)
+        tensors = tuple(part for part in (edge_field, gap) if part is not None)
+        return remember(graph.parts.derived, (self.weights, dtype), tensors, compute)
+
+    def _weigh_by_kernel(self, field: Tensor, graph: Graph) -> Weights:
+        """:meth:`compute_weights` of averages and derivatives on a GPU, with the check that the field is finite."""
+        directions = [weight.direction - 1 for weight in self.weights]  # type: ignore[union-attr]
+        derivative = [weight.operator == "dx" for weight in self.weights]
+        pointer, order, _ = graph.by_target
+        if torch.compiler.is_compiling():
+            return Weights(*torch.ops.dgn.field_weights(field, pointer, order, directions, derivative))
+        from dgn.kernels.triton import field_weights
+
+        largest, finite = field_weights.largest_component(field)
+        assert_finite_field(finite)
+        columns = tuple(zip(directions, derivative, strict=True))
+        return Weights(*field_weights.compute(field, largest, columns, pointer, order))
+
+
+def _is_plain(weight: Directional | Steps) -> bool:
+    """Whether weights are those of B_av or B_dx along one direction, without variants."""
+    return isinstance(weight, Directional) and weight in (
+        Directional("av", weight.direction),
+        Directional("dx", weight.direction),
+    )
+
+
+def _kernel_applies(field: Tensor, graph: Graph) -> bool:
+    """Whether one kernel may compute weights: of a constant field on a GPU, on one graph."""
+    if not (field.is_cuda and HAS_TRITON) or field.requires_grad or graph.batch is not None:
+        return False
+    if field.dtype not in (torch.float32, torch.float64):
+        return False
+    return torch.compiler.is_compiling() or (field.numel() > 0 and not torch._C._are_functorch_transforms_active())
 
 
 def make_plan(aggregators: Sequence[str]) -> Plan:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.graph import as_graph
-from dgn.graph.checks import check_option
+from dgn.graph import Graph, as_graph
+from dgn.graph.checks import HAS_TRITON, check_option
 
 SCALERS = ("identity", "amplification", "attenuation")
 
@@ -38,6 +38,20 @@ def degree_scalers(degree: Tensor, scalers: Sequence[str], delta: float, dtype: 
     attenuation = torch.where(degree > 0, 1 / torch.where(degree > 0, amplification, 1.0), 1.0)
     by_name = {"identity": torch.ones_like(amplification), "amplification": amplification, "attenuation": attenuation}
     return torch.stack([by_name[scaler] for scaler in scalers], dim=1)
+
+
+def graph_scalers(graph: Graph, key: ScalerKey) -> Tensor:
+    """:func:`degree_scalers` of the in-degrees of a graph, made once; on a GPU by one kernel."""
+
+    def make() -> Tensor:
+        pointer = graph.by_target.pointer
+        if not (pointer.is_cuda and HAS_TRITON and key.dtype == torch.float32 and graph.num_nodes):
+            return degree_scalers(graph.in_degree, *key)
+        from dgn.kernels.triton import field_weights
+
+        return field_weights.degree_scalers(pointer, tuple(map(SCALERS.index, key.scalers)), key.delta)
+
+    return graph.cached(key, make)
 
 
 def average_log_degree(dataset: Iterable[Any]) -> float:

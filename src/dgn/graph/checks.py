@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dgn.graph.columns import as_columns
 
+HAS_TRITON = find_spec("triton") is not None
 DENSE_NODES, NODES_PER_EDGE = 2**24, 1000  # numbers of nodes that are inferred from the highest one without question
 
 
@@ -57,11 +58,20 @@ def check_edge_index(edge_index: Tensor, num_nodes: int | None) -> tuple[Tensor,
 def _check_on_device(edge_index: Tensor, num_nodes: int) -> None:
     """Let the GPU stop at an edge to no node, as PyTorch's indexing does: the host does not wait for it."""
     if edge_index.numel():
-        low, high = edge_index.aminmax()
         message = (
             f"edge_index: expected nodes from 0 to below num_nodes={num_nodes}; look at them with edge_index.cpu()"
         )
-        torch._assert_async((low >= 0) & (high < num_nodes), message)
+        torch._assert_async(_all_below(edge_index, num_nodes), message)
+
+
+def _all_below(values: Tensor, bound: int) -> Tensor:
+    """Whether integers on a GPU are from 0 to below a bound: one launch where there is a kernel for it."""
+    if HAS_TRITON:
+        from dgn.kernels.triton.layout import all_below
+
+        return all_below(values, bound)
+    low, high = values.aminmax()
+    return (low >= 0) & (high < bound)
 
 
 def check_inferred_nodes(highest: int, num_edges: int) -> None:
@@ -161,19 +171,28 @@ def check_numbers(name: str, values: Tensor) -> None:
 
 def check_field(field: Tensor) -> None:
     """Require a field of finite real numbers; a GPU checks that they are finite without making the host wait."""
+    check_field_type(field)
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return  # values are not available
+    if field.is_cuda:
+        assert_finite_field(torch.isfinite(field).all())
+    else:
+        check_finite("edge_field", field)
+
+
+def assert_finite_field(finite: Tensor) -> None:
+    """Let the GPU stop unless a field is finite, as one element says."""
+    torch._assert_async(finite, "edge_field: expected finite numbers; look at them with edge_field.isfinite().all()")
+
+
+def check_field_type(field: Tensor) -> None:
+    """Require a field of real numbers."""
     if not isinstance(field, Tensor) or not field.is_floating_point():
         came = field.dtype if isinstance(field, Tensor) else type(field).__name__
         raise TypeError(
             f"edge_field: expected floating-point numbers [E, K], got {came}; convert it with .float(), or give edge "
             "features as edge_attr="
         )
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return  # values are not available
-    if field.is_cuda:
-        message = "edge_field: expected finite numbers; look at them with edge_field.isfinite().all()"
-        torch._assert_async(torch.isfinite(field).all(), message)
-    else:
-        check_finite("edge_field", field)
 
 
 FLAT = 1e-3  # of the largest slope: below, a slope may have either sign

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from dgn.graph.checks import check_edge_index, check_inferred_nodes, check_num_nodes
+from dgn.graph.checks import HAS_TRITON, check_edge_index, check_inferred_nodes, check_num_nodes
 from dgn.graph.memo import remember_with
+from dgn.kernels.layout import SortedEdges
 
 T = TypeVar("T")
 
-FEW_EDGES = 1 << 20  # up to which both orders of edges are sorted at once
+FEW_EDGES = 1 << 20  # up to which both orders of edges are sorted at once on a GPU
+MOST_NODES = 1 << 29  # for the same, as both ends of edges are numbered with int32
 
 
 class Layout(NamedTuple):
@@ -46,6 +48,7 @@ class GraphParts:
     source_pointer: Tensor | None = None
     target_to_source: Tensor | None = None
     edge_to_source: Tensor | None = None
+    source_order: Tensor | None = None
     in_degree: Tensor | None = None
     node_pointer: Tensor | None = None
     graph_size: dict[torch.dtype, Tensor] = field(default_factory=dict)
@@ -130,31 +133,71 @@ class Graph:
 
     @property
     def by_target(self) -> Layout:
-        """The in-edges of each node: the order in which messages are aggregated."""
+        """The in-edges of each node, in the order in which messages are aggregated."""
         return self._part("by_target", self._sort)
 
     def _sort(self) -> Layout:
         """The edges by target; on a GPU, where few edges cost launches alone, by source at the same time."""
-        if not self.edge_index.is_cuda or self.num_edges > FEW_EDGES or torch.compiler.is_compiling():
-            return _group(self.target, self.source, self.num_nodes)
-        both = _group_both(self.edge_index, self.num_nodes)
-        by_target, self.parts.source_pointer, self.parts.edge_to_source, self.parts.target_to_source = both
-        return by_target
+        both = self._traced()
+        if both is None and not sorts_at_once(self.edge_index, self.num_nodes):
+            return group_edges(self.target, self.source, self.num_nodes)
+        if both is None:
+            from dgn.kernels.triton.layout import sort_edges
+
+            both, parts = sort_edges(self.edge_index, self.num_nodes), self.parts
+            parts.source_pointer, parts.source_order = both.source_pointer, both.source_order
+            parts.edge_to_source = both.edge_to_source
+        return Layout(both.pointer, both.order, both.neighbor)
+
+    def _traced(self) -> SortedEdges | None:
+        """The edges by target and by source while tracing for a GPU, else ``None``; equal calls become one."""
+        if not self._is_traced():
+            return None
+        return SortedEdges(*torch.ops.dgn.sort_edges(self.edge_index, self.num_nodes))
+
+    def _is_traced(self) -> bool:
+        return torch.compiler.is_compiling() and self.edge_index.is_cuda and HAS_TRITON
 
     @property
     def by_source(self) -> Layout:
-        """The out-edges of each node: the transpose, in which gradients flow back."""
-        return self._part("by_source", lambda: _group(self.source, self.target, self.num_nodes))
+        """The out-edges of each node, the transpose in which gradients flow back."""
+        return self._part("by_source", lambda: group_edges(self.source, self.target, self.num_nodes))
 
     @property
     def source_pointer(self) -> Tensor:
         """Where the out-edges of each node begin in the order sorted by source. [N + 1]"""
-        return self._part("source_pointer", lambda: self.by_source.pointer)
+        return self._part("source_pointer", self._make_source_pointer)
+
+    def _make_source_pointer(self) -> Tensor:
+        both = self._traced()
+        return self.by_source.pointer if both is None else both.source_pointer
 
     @property
     def target_to_source(self) -> Tensor:
         """Where the edge at each place of the order sorted by target stands in the order sorted by source. [E]"""
-        return self._part("target_to_source", lambda: _inverse(self.by_source.order)[self.by_target.order])
+        return self._part("target_to_source", self._make_target_to_source)
+
+    def _make_target_to_source(self) -> Tensor:
+        both = self._traced()
+        if both is not None:
+            return both.edge_to_source[both.order]
+        order, place = self.by_target.order, self.parts.edge_to_source
+        return (invert(self.by_source.order) if place is None else place)[order]
+
+    @property
+    def source_order(self) -> Tensor:
+        """The edges sorted by source, as places in ``edge_index``. [E]"""
+        return self._part("source_order", self._make_source_order)
+
+    def _make_source_order(self) -> Tensor:
+        both = self._traced()
+        return self.by_source.order if both is None else both.source_order
+
+    def source_places(self, by_edge: bool) -> tuple[Tensor | None, Tensor | None]:
+        """``target_to_source`` and ``source_order``, one of them ``None``: kernels need only one."""
+        has_order = self.parts.source_order is not None or self._is_traced()
+        by_edge = by_edge or (has_order and not self.parts.padded)
+        return (None, self.source_order) if by_edge else (self.target_to_source, None)
 
     @property
     def edge_to_source(self) -> Tensor:
@@ -163,7 +206,7 @@ class Graph:
 
     def _make_edge_to_source(self) -> Tensor:
         place = self.target_to_source
-        return torch.empty_like(place).index_copy(0, self.by_target.order.long(), place)
+        return torch.zeros_like(place).index_copy(0, self.by_target.order.long(), place)
 
     @property
     def in_degree(self) -> Tensor:
@@ -321,33 +364,26 @@ def _keep(parts: dict[Any, Any], key: Hashable, make: Callable[[], T]) -> T:
     return part
 
 
-def _group(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
+def sorts_at_once(edge_index: Tensor, num_nodes: int) -> bool:
+    """Whether kernels sort edges by both ends at once: few on a GPU, where each launch costs more than a sort."""
+    if not (edge_index.is_cuda and HAS_TRITON):  # first: tracing would note the sizes that are asked for
+        return False
+    return 0 < edge_index.size(1) <= FEW_EDGES and num_nodes <= MOST_NODES
+
+
+def group_edges(end: Tensor, other: Tensor, num_nodes: int) -> Layout:
+    """Edges sorted by one of their ends."""
     sorted_end, order = end.sort(stable=True)
     pointer = torch.searchsorted(sorted_end, torch.arange(num_nodes + 1, device=end.device))
     index = torch.int32 if max(end.size(0), num_nodes) < 2**31 else torch.int64
     return Layout(pointer, order.to(index), other[order].to(index))
 
 
-def _group_both(edge_index: Tensor, num_nodes: int) -> tuple[Layout, Tensor, Tensor, Tensor]:
-    """Edges by target, and the pointer, :attr:`Graph.edge_to_source` and ``target_to_source`` of those by source.
-
-    One sort for both: sources count on behind the targets.
-    """
-    edges = edge_index.size(1)
-    ends = torch.cat([edge_index[1], edge_index[0] + num_nodes]).to(torch.int32)
-    sorted_ends, order = ends.sort(stable=True)
-    bounds = torch.searchsorted(sorted_ends, torch.arange(2 * num_nodes + 1, dtype=torch.int32, device=ends.device))
-    by_target, by_source = order[:edges], order[edges:] - edges
-    edge_to_source = _inverse(by_source).to(torch.int32)
-    neighbor = (ends[edges:] - num_nodes)[by_target]
-    layout = Layout(bounds[: num_nodes + 1], by_target.to(torch.int32), neighbor)
-    return layout, bounds[num_nodes:] - edges, edge_to_source, edge_to_source[by_target]
-
-
-def _inverse(order: Tensor) -> Tensor:
+def invert(order: Tensor) -> Tensor:
     """The inverse of a permutation."""
     positions = torch.arange(order.size(0), device=order.device, dtype=order.dtype)
-    return torch.empty_like(order).index_copy(0, order.long(), positions)
+    # Of zeros: torch.compile computes what begins with an empty tensor anew in every layer.
+    return torch.zeros_like(order).index_copy(0, order.long(), positions)
 
 
 def largest_by(values: Tensor, index: Tensor, size: int) -> Tensor:

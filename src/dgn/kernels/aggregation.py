@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 
 class Code(IntEnum):
-    """The type of one output of a kernel; a directional sum also has the column of its weights."""
+    """The type of one output of a kernel; from ``SIGNED`` on it is directional and has a column of weights."""
 
     SUM = 0
     MEAN = 1
@@ -24,12 +25,36 @@ class Code(IntEnum):
 SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its gradient are 0
 
 
+class SavedOutputs(NamedTuple):
+    """Which outputs are saved for the backward pass, and the number of columns of weights with an absolute value."""
+
+    at_max: bool
+    at_min: bool
+    sign: bool
+    average: bool
+    num_signed: int
+
+
+@cache
+def saved_outputs(codes: tuple[int, ...], columns: tuple[int, ...]) -> SavedOutputs:
+    """What the outputs of a plan save.
+
+    >>> saved_outputs((1, 2, 7), (0, 0, 0))
+    SavedOutputs(at_max=True, at_min=False, sign=True, average=False, num_signed=1)
+    """
+    signed = {column for code, column in zip(codes, columns, strict=True) if code == Code.ABSOLUTE}
+    spread = Code.VAR in codes or Code.STD in codes
+    return SavedOutputs(Code.MAX in codes, Code.MIN in codes, bool(signed), spread, len(signed))
+
+
 class KernelArgs(NamedTuple):
     """The arguments of one aggregation; parts as in ``Messages``, edges sorted by target.
 
     ``target_to_source`` is the position of each edge of that order in the order sorted by source, whose edges of node
-    j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``number`` [E, R], GPU only, are edge features in place of
-    ``row``: the part of an edge is the product of its features with the table.
+    j are ``source_pointer[j]`` to ``source_pointer[j + 1]``. ``source_order`` [E], GPU only, takes its place where
+    each edge has a row of the table and none is padding: the edges sorted by source, as places in ``edge_index``.
+    ``number`` [E, R], GPU only, are edge features in place of ``row``: the part of an edge is their product with the
+    table.
     """
 
     source: Tensor | None
@@ -43,21 +68,20 @@ class KernelArgs(NamedTuple):
     order: Tensor
     neighbor: Tensor
     source_pointer: Tensor
-    target_to_source: Tensor
+    target_to_source: Tensor | None
+    source_order: Tensor | None
     codes: Sequence[int]
     columns: Sequence[int]
     has_self: bool
     save: bool
     number: Tensor | None = None
 
-    def needs(self, *codes: Code) -> bool:
-        return any(code in codes for code in self.codes)
-
     @property
     def example(self) -> Tensor:
         """A tensor with the channels, dtype and device of the messages."""
-        present = [part for part in (self.source, self.target, self.table) if part is not None]
-        return present[0]
+        part = self.source if self.source is not None else self.target if self.target is not None else self.table
+        assert part is not None
+        return part
 
     @property
     def num_nodes(self) -> int:
@@ -68,25 +92,39 @@ class KernelArgs(NamedTuple):
         """The row of the table of each edge."""
         return self.order if self.row is None else self.row
 
-    def empty_outputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    @property
+    def gradient_order(self) -> Tensor:
+        """Where the gradient of each message is written: sorted by source, or in the order of ``edge_index``."""
+        return self.order if self.source is None or self.target_to_source is None else self.target_to_source
+
+    @property
+    def self_is_source(self) -> bool:
+        """Whether a node's message to itself is its source part alone: gradients of the source then hold its own."""
+        return self.has_self and self.source is not None and self.target is None and self.node is None
+
+    def empty_outputs(self, unused: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Uninitialised outputs, and the tensors of the backward pass: indices of extremes, signs, averages.
 
-        Averages are relative to the first message of a node, against cancellation of a common offset.
+        Averages are relative to the first message of a node, against cancellation of a common offset. What is not saved
+        has no rows, or is ``unused``, which takes no allocation.
         """
-        like, n, c = self.example, self.num_nodes, self.example.size(1)
-        keep_max, keep_min = (self.save and self.needs(code) for code in (Code.MAX, Code.MIN))
-        keep_average = self.save and self.needs(Code.VAR, Code.STD)
-        keep_sign = self.save and self.needs(Code.ABSOLUTE)
-        signed = {column for code, column in zip(self.codes, self.columns, strict=True) if code == Code.ABSOLUTE}
-        # 0 for sums without an absolute value
-        signs = like.new_empty if len(signed) == self.weight.size(1) else like.new_zeros
-        accumulator = torch.promote_types(like.dtype, torch.float32)
+        like, weights = self.example, self.weight.size(1)
+        n, c, saves = self.num_nodes, like.size(1), saved_outputs(tuple(self.codes), tuple(self.columns))
+
+        def space(keep: bool, *shape: int, dtype: torch.dtype) -> Tensor:
+            if self.save and keep:
+                return like.new_empty(n, *shape, dtype=dtype)
+            return like.new_empty(0, *shape, dtype=dtype) if unused is None else unused
+
+        sign = space(saves.sign, weights, c, dtype=torch.int8)
+        if self.save and saves.sign and saves.num_signed != weights:
+            sign.zero_()  # of sums without an absolute value
         return (
             like.new_empty(n, len(self.codes), c),
-            like.new_empty(n if keep_max else 0, c, dtype=torch.int32),
-            like.new_empty(n if keep_min else 0, c, dtype=torch.int32),
-            signs(n if keep_sign else 0, self.weight.size(1), c, dtype=torch.int8),
-            like.new_empty(n if keep_average else 0, c, dtype=accumulator),
+            space(saves.at_max, c, dtype=torch.int32),
+            space(saves.at_min, c, dtype=torch.int32),
+            sign,
+            space(saves.average, c, dtype=torch.float64 if like.dtype == torch.float64 else torch.float32),
         )
 
     def empty_gradients(self, cleared: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -97,7 +135,8 @@ class KernelArgs(NamedTuple):
         like, c = self.example, self.example.size(1)
         sources = 0 if self.source is None else self.source.size(0)
         # Kernels leave out padding, edges without a target; the gradient of a table reads all edges.
-        edges = like.new_empty if self.table is None or not cleared else like.new_zeros
+        padded = self.table is not None and self.source_order is None
+        edges = like.new_zeros if padded and cleared else like.new_empty
         return (
             edges(self.neighbor.size(0), c),
             like.new_empty(sources, c),

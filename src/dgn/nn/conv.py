@@ -9,6 +9,7 @@ from torch_geometric.nn import MessagePassing
 
 from dgn.aggregation import BACKENDS, Backend, Messages, ScalerKey, Weights, degree_scalers, make_plan
 from dgn.aggregation.dispatch import aggregate_rows
+from dgn.aggregation.scalers import graph_scalers
 from dgn.graph import Graph, as_graph, gather_rows
 from dgn.graph.checks import check_option
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
@@ -278,8 +279,7 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
         """The degree scalers of a graph, made once for all layers that agree on them."""
         if torch.compiler.is_compiling():
             return degree_scalers(graph.in_degree, self.scalers, self.delta, dtype)
-        key = ScalerKey(self.scalers, self.delta, dtype)
-        return graph.cached(key, lambda: degree_scalers(graph.in_degree, *key))
+        return graph_scalers(graph, ScalerKey(self.scalers, self.delta, dtype))
 
     def _bipartite(
         self,

@@ -20,8 +20,8 @@ class Dropout(nn.Dropout):
             return super().forward(input)
         if input.device.type == "cpu":
             return input * (draw_kept(input.shape, self.p, self.generator).to(input.dtype) / (1 - self.p))
-        kept = torch.empty_like(input).bernoulli_(1 - self.p, generator=self.generator)
-        return input * kept / (1 - self.p)
+        mask = torch.empty_like(input).bernoulli_(1 - self.p, generator=self.generator)
+        return input * mask / (1 - self.p)
 
 
 def draw_kept(shape: torch.Size, p: float, generator: torch.Generator) -> Tensor:

@@ -63,12 +63,12 @@ class LowRankEdgeFeatures(NamedTuple):
     the backward pass. Layers that are one function on the GPU read it; :meth:`build` is for all others.
 
     Shapes:
-        ``table`` t [K + 1, D]; ``number`` n [E, K + 1], sorted by target; ``given`` [E, K] in the order of
+        ``table`` t [K + 1, D]; ``number`` n [E, K + 1], sorted by target; ``values`` [E, K] in the order of
         ``edge_index``.
 
     >>> from dgn.graph import as_graph
-    >>> graph, given = as_graph(torch.tensor([[0, 2, 1], [1, 1, 0]])), torch.tensor([[3.0], [4.0], [5.0]])
-    >>> edges = LowRankEdgeFeatures.of(Linear(1, 2), given, graph)
+    >>> graph, values = as_graph(torch.tensor([[0, 2, 1], [1, 1, 0]])), torch.tensor([[3.0], [4.0], [5.0]])
+    >>> edges = LowRankEdgeFeatures.of(Linear(1, 2), values, graph)
     >>> edges.number.tolist()
     [[5.0, 1.0], [3.0, 1.0], [4.0, 1.0]]
     >>> torch.allclose(edges.number @ edges.table, edges.build()[graph.by_target.order])
@@ -80,29 +80,29 @@ class LowRankEdgeFeatures(NamedTuple):
     accumulator: GradAccumulator
     anchor: Tensor
     encoder: nn.Linear
-    given: Tensor
+    values: Tensor
 
     @classmethod
-    def of(cls, encoder: nn.Linear, given: Tensor, graph: Graph) -> "LowRankEdgeFeatures":
+    def of(cls, encoder: nn.Linear, values: Tensor, graph: Graph) -> "LowRankEdgeFeatures":
         """The features that an encoder makes of the numbers of each edge."""
         weight = encoder.weight
         bias = weight.new_zeros(encoder.out_features) if encoder.bias is None else encoder.bias
         table, accumulator = torch.cat([weight.T, bias[None]]), GradAccumulator()
-        number = nn.functional.pad(given[graph.by_target.order], (0, 1), value=1.0)
-        return cls(table, number, accumulator, defer_grad(table, accumulator), encoder, given)
+        number = nn.functional.pad(values[graph.by_target.order], (0, 1), value=1.0)
+        return cls(table, number, accumulator, defer_grad(table, accumulator), encoder, values)
 
     def build(self) -> Tensor:
         """The features of every edge, in the order of ``edge_index``: [E, D]."""
-        features: Tensor = self.encoder(self.given)
+        features: Tensor = self.encoder(self.values)
         return features
 
 
 Edges = Tensor | EdgeTable | LowRankEdgeFeatures | None
 
 
-def is_low_rank(encoder: nn.Module | None, given: Tensor, graph: Graph) -> bool:
+def is_low_rank(encoder: nn.Module | None, values: Tensor, graph: Graph) -> bool:
     """Whether an encoder is a linear map of few numbers of each edge, and nobody asks for their gradient."""
     if not isinstance(encoder, nn.Linear) or type(encoder) not in (nn.Linear, Linear):
         return False
-    fits = given.shape == (graph.num_edges, encoder.in_features) and given.dtype == encoder.weight.dtype
-    return fits and encoder.in_features <= MOST_NUMBERS and not given.requires_grad
+    fits = values.shape == (graph.num_edges, encoder.in_features) and values.dtype == encoder.weight.dtype
+    return fits and encoder.in_features <= MOST_NUMBERS and not values.requires_grad

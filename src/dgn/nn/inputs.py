@@ -70,8 +70,8 @@ def infer_widths(widths: tuple[int, int], x: Tensor | Sequence[Tensor | None]) -
     """
     source, target = (x, x) if isinstance(x, Tensor) else x
     assert source is not None
-    found = source.size(-1), source.size(-1) if target is None else target.size(-1)
-    return tuple(new if width == -1 else width for width, new in zip(widths, found, strict=True))  # type: ignore[return-value]
+    inferred = source.size(-1), source.size(-1) if target is None else target.size(-1)
+    return tuple(new if width == -1 else width for width, new in zip(widths, inferred, strict=True))  # type: ignore[return-value]
 
 
 def count_targets(edge_index: Any, size: tuple[int, int] | None) -> int:

@@ -82,10 +82,10 @@ class DGNLayer(nn.Module):
         from dgn.nn.fused.gpu_layer import fused_layer
 
         assert self.norm is not None
-        given = x, self.conv, graph, weights, edge_attr, self.norm, self.dropout, graph_norm, node_mask
+        arguments = x, self.conv, graph, weights, edge_attr, self.norm, self.dropout, graph_norm, node_mask
         if self.mix is None:
-            return fused_layer(*given, residual=self.residual)
-        return self._mixed(x, fused_layer(*given, relu=False, residual=False))
+            return fused_layer(*arguments, residual=self.residual)
+        return self._mixed(x, fused_layer(*arguments, relu=False, residual=False))
 
     def _mixed(self, x: Tensor, y: Tensor) -> Tensor:
         """Behind towers: a linear map that mixes them, and the residual."""

@@ -17,6 +17,7 @@ from dgn.kernels.autograd import once_differentiable
 from dgn.nn.fused.wgrad_stream import current_wgrad_stream, on
 
 TALL = 1 << 13  # rows from which the gradient of a small matrix is summed in parts
+VERY_TALL = 1 << 17  # the same for column sums where each launch waits for the host
 TALL_TOWER = 1 << 10  # the same for matrices of towers: alone, each would keep one multiprocessor busy with all rows
 PARTS = 64
 MULTIPLE = 16  # products whose result is a multiple of this wide run up to half as fast again
@@ -180,7 +181,7 @@ class _AddBias(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         with on(ctx.side, grad):
-            grad_bias = column_sums(grad)
+            grad_bias = column_sums(grad, few_launches=ctx.side is None)
         return grad, grad_bias
 
 
@@ -193,12 +194,17 @@ def transposed_matmul(a: Tensor, b: Tensor) -> Tensor:
     if rows < (TALL if a.dim() == 2 else TALL_TOWER):
         return a.T @ b if a.dim() == 2 else _product(a[None], b[None])
     total = _product(_split(a[:whole], parts), _split(b[:whole], parts))
-    return total if rows == whole else total + _product(a[None, whole:], b[None, whole:])
+    if rows == whole or a.dim() == 2:
+        return total if rows == whole else total.addmm_(a[whole:].T, b[whole:])
+    return total + _product(a[None, whole:], b[None, whole:])
 
 
-def column_sums(x: Tensor) -> Tensor:
-    """``[N, C] -> [C]``: of many rows, a product with ones sums columns faster than a reduction does."""
-    if len(x) < TALL:
+def column_sums(x: Tensor, few_launches: bool = False) -> Tensor:
+    """``[N, C] -> [C]``: of many rows, a product with ones sums columns faster than a reduction does.
+
+    It takes four launches instead of one: where each waits for the host (``few_launches``), it needs more rows to pay.
+    """
+    if len(x) < (VERY_TALL if few_launches else TALL):
         return x.sum(dim=0)
     return transposed_matmul(x.new_ones(x.size(0), 1), x)[0]
 

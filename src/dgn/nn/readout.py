@@ -51,7 +51,7 @@ def pool(readout: Readout, x: Tensor, graph: Graph, potential: Tensor | None = N
 
 
 class Head(nn.Sequential):
-    """Two halvings with ReLU, then the outputs.
+    """Two halvings with ReLU, as published, or ``layers`` hidden layers of ``width`` channels; then the outputs.
 
     Shapes:
         [N, channels] to [N, targets].
@@ -66,7 +66,8 @@ class Head(nn.Sequential):
     )
     """
 
-    def __init__(self, channels: int, width: int, targets: int) -> None:
-        widths = [channels, max(width // 2, 1), max(width // 4, 1)]
+    def __init__(self, channels: int, width: int, targets: int, layers: int | None = None) -> None:
+        inner = [max(width // 2, 1), max(width // 4, 1)] if layers is None else [width] * layers
+        widths = [channels, *inner]
         hidden = [part for a, b in pairwise(widths) for part in (Linear(a, b), nn.ReLU())]
         super().__init__(*hidden, Linear(widths[-1], targets))

@@ -32,8 +32,8 @@ def run(function, dtype, rows, towers, scalers, parts, width=6):
     def draw(*shape):
         return torch.randn(*shape, generator=generator).to(DEVICE, dtype)
 
-    given = {"every": draw(rows, towers, scalers, width) + 3, "bias": draw(towers, width)}
-    given |= {name: draw(rows, channels) for name in ("own", "residual") if name in parts}
+    inputs = {"every": draw(rows, towers, scalers, width) + 3, "bias": draw(towers, width)}
+    inputs |= {name: draw(rows, channels) for name in ("own", "residual") if name in parts}
     scale = draw(rows, scalers) if "scale" in parts else None
     size = draw(rows, 1).abs() if "size" in parts else None
     real = (draw(rows, 1) > -0.5).to(dtype) if "real" in parts else None
@@ -41,15 +41,15 @@ def run(function, dtype, rows, towers, scalers, parts, width=6):
     with torch.no_grad():
         norm.weight.copy_(draw(channels))
         norm.bias.copy_(draw(channels))
-    for value in given.values():
+    for value in inputs.values():
         value.requires_grad_()
     dropout = Dropout(0.4 if "kept" in parts else 0.0)
     dropout.generator = torch.Generator(DEVICE).manual_seed(1)
-    products = ConvParts(given["every"], given.get("own"), scale, given["bias"])
-    out = function(products, norm, dropout, size, real, given.get("residual"), "relu" in parts)
+    products = ConvParts(inputs["every"], inputs.get("own"), scale, inputs["bias"])
+    out = function(products, norm, dropout, size, real, inputs.get("residual"), "relu" in parts)
     out = out * (1 if real is None else real)
     (out * weight).sum().backward()
-    grads = {name: value.grad for name, value in {**given, **dict(norm.named_parameters(prefix="norm"))}.items()}
+    grads = {name: value.grad for name, value in {**inputs, **dict(norm.named_parameters(prefix="norm"))}.items()}
     return {"out": out, **grads, **dict(norm.named_buffers())}
 
 
@@ -62,8 +62,8 @@ def fused_epilogue(*args):
 def by_definition(products, norm, dropout, size, real, residual, relu):
     """Without the kernels, which are for single precision, and with the numbers that they draw."""
     out = epilogue(products, norm, Dropout(0.0), size, real, residual, relu)
-    kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - dropout.p, generator=dropout.generator)
-    return out * kept / (1 - dropout.p)
+    mask = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - dropout.p, generator=dropout.generator)
+    return out * mask / (1 - dropout.p)
 
 
 @pytest.mark.gpu
@@ -95,14 +95,14 @@ def test_size_factors_that_lie_apart_equal_the_definition(kind):
     generator = torch.Generator().manual_seed(0)
     y, size, real = (torch.randn(shape, generator=generator).to(DEVICE) for shape in ((30, 1, 1, 6), (30,), (30,)))
     size, real = APART[kind](size.abs()), APART[kind]((real > -0.5).float())
-    found = []
+    results = []
     for function in (fused_epilogue, epilogue):
         norm = BatchNorm(6).to(DEVICE)
         norm.plain = True
         products = ConvParts(y, None, None, y.new_zeros(1, 6))
         out = function(products, norm, Dropout(0.0), size, real.expand(30, 1), None, True)
-        found.append([out * real, norm.running_mean, norm.running_var])
-    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+        results.append([out * real, norm.running_mean, norm.running_var])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.gpu

@@ -33,7 +33,7 @@ def by_definition(conv, x, graph, weights, edges):
     return sum_parts(conv.parts(x, graph, weights, edges))
 
 
-def run(way, dtype, message, kinds, dx_reference, width, out, scalers, towers):
+def run(way, dtype, message, kinds, dx_reference, width, out, scalers, towers, sorted_by_source=False):
     generator = torch.Generator().manual_seed(width)
 
     def draw(*size):
@@ -46,15 +46,16 @@ def run(way, dtype, message, kinds, dx_reference, width, out, scalers, towers):
         parameter.data = draw(*parameter.shape)
     edge_index, _ = random_graph(NODES, 0.06, torch.Generator().manual_seed(1))
     graph = as_graph(edge_index.to(DEVICE), NODES)
+    assert not sorted_by_source or graph.source_order.numel()  # kernels then need no other order
     table = draw(graph.num_edges if kinds < 0 else kinds, 3).requires_grad_() if kinds else None
     row = torch.randint(max(kinds, 1), (graph.num_edges,), generator=generator).to(DEVICE)
     edges = EdgeTable(table, row) if kinds > 0 else table
-    given = graph, conv.plan.compute_weights(draw(graph.num_edges, 1), graph), edges
+    arguments = graph, conv.plan.compute_weights(draw(graph.num_edges, 1), graph), edges
     x = draw(NODES, width).requires_grad_()
-    y = way(conv, x, *given)
+    y = way(conv, x, *arguments)
     (y * draw(NODES, out)).sum().backward()
     with torch.no_grad():
-        assert torch.equal(way(conv, x, *given), y)
+        assert torch.equal(way(conv, x, *arguments), y)
     grads = {name: value.grad for name, value in conv.named_parameters()}
     return {"out": y.detach(), "x": x.grad, **grads, **({} if table is None else {"table": table.grad})}
 
@@ -70,6 +71,15 @@ def test_the_convolution_equals_its_definition(case):
         assert difference < 2e-5 * scale, f"{name}: {difference} of {scale}"
 
 
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("case", CASES[::3])
+def test_the_definition_holds_for_edges_sorted_by_source(case):
+    got, expected = run(fused, torch.float32, *case, sorted_by_source=True), run(fused, torch.float32, *case)
+    for name, value in expected.items():
+        torch.testing.assert_close(got[name], value, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.slow
 def test_the_convolution_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES))
+    check_in_interpreter(__file__, "definition", len(CASES) + len(CASES[::3]))

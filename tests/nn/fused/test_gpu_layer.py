@@ -68,8 +68,8 @@ def run(way, dtype, shape, parts):
     return {"out": y.detach() * (1 if real is None else real), **grads, **dict(layer.named_buffers())}
 
 
-def whole(layer, *given):
-    return layer._fused(*given)
+def whole(layer, *arguments):
+    return layer._fused(*arguments)
 
 
 def by_definition(layer, x, graph, weights, edges, size, real):
@@ -78,8 +78,8 @@ def by_definition(layer, x, graph, weights, edges, size, real):
     products = layer.conv.parts(x, graph, weights, edges)
     out = epilogue(products, layer.norm, Dropout(0.0), size, real, x if layer.residual and apart else None, relu=apart)
     if layer.dropout.p:
-        kept = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)
-        out = out * kept / (1 - layer.dropout.p)
+        mask = torch.empty(out.shape, device=DEVICE).bernoulli_(1 - layer.dropout.p, generator=layer.dropout.generator)
+        out = out * mask / (1 - layer.dropout.p)
     return out if apart else layer._mixed(x, out)
 
 
@@ -104,9 +104,9 @@ def test_towers_joined_to_one_matrix_and_their_gradients():
     x = torch.randn(7, aggregators, towers, width, dtype=torch.float64)
     joined = block_diag(matrices, scalers, aggregators)[0]
     apart = torch.einsum("ntk,trk->ntr", x.transpose(1, 2).reshape(7, towers, -1), matrices)
-    found = (x.flatten(1) @ joined.T).view(7, scalers, towers, out).transpose(1, 2)
-    torch.testing.assert_close(found, apart.view(7, towers, scalers, out))
-    assert torch.autograd.gradcheck(lambda given: block_diag(given, scalers, aggregators), matrices)
+    product = (x.flatten(1) @ joined.T).view(7, scalers, towers, out).transpose(1, 2)
+    torch.testing.assert_close(product, apart.view(7, towers, scalers, out))
+    assert torch.autograd.gradcheck(lambda blocks: block_diag(blocks, scalers, aggregators), matrices)
 
 
 @pytest.mark.gpu

@@ -42,18 +42,20 @@ def forward(call: KernelArgs) -> SavedTensors:
 
 
 def backward(call: KernelArgs, grad: Tensor, saved: SavedTensors) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of messages (sorted by source if there is one, else in the order of edges), source, target and node."""
+    """Gradients of messages (in the order of ``call.gradient_order``), source, target and node."""
     if call.example.size(1) < WIDTH:
         wide = backward(_pad_args(call), _pad(grad), SavedTensors(*map(_pad, saved)))
         return _unpad(wide[0], call), _unpad(wide[1], call), _unpad(wide[2], call), _unpad(wide[3], call)
     edge_grad, source_grad, target_grad, node_grad = call.empty_gradients(cleared=False)
     edge_grad[int(call.pointer[-1]) :] = 0  # padding, which comes last
-    place = call.order if call.source is None else call.target_to_source
-    arrays = *_arrays(call), *(part.numpy() for part in (grad, *saved, place, edge_grad, target_grad, node_grad))
+    written = grad, *saved, call.gradient_order, edge_grad, target_grad, node_grad
+    arrays = *_arrays(call), *(part.numpy() for part in written)
     for_chunks(lambda begin, end: gradient_of_messages(begin, end, *arrays), call.num_nodes, _smallest(call))
     if call.source is not None:
         by_source = edge_grad.numpy(), call.source_pointer.numpy(), source_grad.numpy()
         for_chunks(lambda begin, end: sum_segments(begin, end, *by_source), len(source_grad), _smallest(call))
+    if call.self_is_source:
+        source_grad += node_grad
     return edge_grad, source_grad, target_grad, node_grad
 
 

@@ -1,7 +1,7 @@
 """Launchers of the Triton aggregation kernels."""
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton.language as tl
@@ -10,32 +10,37 @@ from torch import Tensor
 from dgn.kernels.aggregation import Code, KernelArgs, SavedTensors
 from dgn.kernels.triton.aggregate_backward import gradient_of_messages
 from dgn.kernels.triton.aggregate_forward import aggregate_nodes
+from dgn.kernels.triton.launch import Launcher
 from dgn.kernels.triton.segment_sum import sum_segments
 from dgn.kernels.triton.sizes import ceil_div, power_of_2
+
+ACCUMULATORS = {torch.float32: tl.float32, torch.float64: tl.float64}
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def forward(call: KernelArgs, towers: int = 1) -> SavedTensors:
+def forward(call: KernelArgs, towers: int = 1, unused: Tensor | None = None) -> SavedTensors:
     """All outputs of the plan and the tensors saved for the backward pass, on CUDA or in Triton's interpreter.
 
     With several ``towers`` the C channels are split among them and outputs are laid out as [N, T, A, C / T], the
-    operand of a batched matrix product.
+    operand of a batched matrix product. ``unused`` stands for what is not saved.
     """
-    saved = SavedTensors(*call.empty_outputs())
-    unused = call.pointer
-    shape = _launch_shape(call.example, call.neighbor, call.num_nodes)
+    saved = SavedTensors(*call.empty_outputs(unused))
+    unused, channels = call.pointer, call.example.size(1)
     if saved.out.numel():
-        aggregate_nodes[shape.pop("grid")](
+        launch = _forward_kernel(
+            _constants(call, towers), _block_e(call, call.num_nodes), call.node is not None, call.save
+        )
+        tensors = (
             _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
             _or(call.number, unused), _or(call.node, unused), call.weight, call.self_weight, call.pointer,
-            call.neighbor, *saved, call.example.size(1), _stride(call.source), _stride(call.target), _stride(call.node),
-            NEED_SUM=call.needs(Code.SUM, Code.MEAN), HAS_NODE=call.node is not None,
-            SAVE=call.save, WIDTH=_width(call, towers), **_constants(call), **shape,
+            call.neighbor, *saved,
         )  # fmt: skip
+        strides = _stride(call.source), _stride(call.target), _stride(call.node)
+        launch(_grid(call.num_nodes, channels), tensors, channels, *strides)
     if towers == 1:
         return saved
-    return saved._replace(out=saved.out.view(call.num_nodes, towers, len(call.codes), _width(call, towers)))
+    return saved._replace(out=saved.out.view(call.num_nodes, towers, len(call.codes), channels // towers))
 
 
 def backward(
@@ -47,7 +52,7 @@ def backward(
     towers: int = 1,
     number_grad: Tensor | None = None,
 ) -> Gradients:
-    """Gradients of messages (sorted by source if there is one, else in the order of edges), source, target and node.
+    """Gradients of messages (in the order of ``call.gradient_order``), source, target and node.
 
     They are written to ``space``, if given; its source and target may have any row stride. ``extra`` is added to the
     gradient of the node. ``grad`` has the layout in which :func:`forward` with as many ``towers`` wrote the outputs.
@@ -57,65 +62,102 @@ def backward(
     assert (number_grad is None) == (call.number is None)
     space = call.empty_gradients() if space is None else space
     edge_grad, source_grad, target_grad, node_grad = space
-    unused = call.pointer
-    shape = _launch_shape(call.example, call.neighbor, call.num_nodes)
+    unused, channels = call.pointer, call.example.size(1)
     if grad.numel():
-        gradient_of_messages[shape.pop("grid")](
+        launch = _backward_kernel(_constants(call, towers), _block_e(call, call.num_nodes), extra is not None)
+        tensors = (
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
-            call.order if call.source is None else call.target_to_source, *saved[1:], _or(call.number, unused),
+            call.gradient_order, *saved[1:], _or(call.number, unused),
             _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
-            call.example.size(1), _stride(call.source), _stride(call.target), target_grad.stride(0),
-            HAS_EXTRA=extra is not None, WIDTH=_width(call, towers), **_constants(call), **shape,
         )  # fmt: skip
+        strides = _stride(call.source), _stride(call.target), target_grad.stride(0)
+        launch(_grid(call.num_nodes, channels), tensors, channels, *strides)
     if source_grad.numel():
-        shape = _launch_shape(call.example, call.neighbor, source_grad.size(0))
-        sum_segments[shape.pop("grid")](edge_grad, call.source_pointer, source_grad, call.example.size(1),
-                                          source_grad.stride(0), MEAN=False, **shape)  # fmt: skip
+        sources, order, own = source_grad.size(0), call.source_order, node_grad if call.self_is_source else None
+        launch = _sum_kernel(
+            _accumulator(call.example), _block_c(channels), _block_e(call, sources), order is not None, own is not None
+        )
+        tensors = edge_grad, call.source_pointer, _or(order, unused), _or(own, unused), source_grad
+        launch(_grid(sources, channels), tensors, channels, source_grad.stride(0))
     return space
 
 
-def _constants(call: KernelArgs) -> dict[str, Any]:
-    return {
-        **_code_constants(tuple(call.codes), tuple(call.columns)),
-        "W": call.weight.size(1),
-        "HAS_SOURCE": call.source is not None,
-        "HAS_TARGET": call.target is not None,
-        "HAS_TABLE": call.table is not None and call.number is None,
-        "NUM_FEATURES": 0 if call.number is None else call.number.size(1),
-        "HAS_SELF": call.has_self,
-    }
+class Constants(NamedTuple):
+    """What the kernels of an aggregation are compiled for, in both directions."""
+
+    codes: tuple[int, ...]
+    columns: tuple[int, ...]
+    num_weights: int
+    has_source: bool
+    has_target: bool
+    has_table: bool
+    num_features: int
+    has_self: bool
+    width: int
+    accumulator: torch.dtype
+    block_c: int
+
+    def named(self) -> dict[str, Any]:
+        """By their names in the kernels."""
+        return {
+            "CODES": self.codes, "COLUMNS": self.columns, "A": len(self.codes), "W": self.num_weights,
+            "WIDTH": self.width, "NUM_FEATURES": self.num_features,
+            "NEED_VAR": Code.VAR in self.codes or Code.STD in self.codes, "NEED_MAX": Code.MAX in self.codes,
+            "NEED_MIN": Code.MIN in self.codes, "HAS_SOURCE": self.has_source, "HAS_TARGET": self.has_target,
+            "HAS_TABLE": self.has_table, "HAS_SELF": self.has_self, "ACC": ACCUMULATORS[self.accumulator],
+            "BLOCK_C": self.block_c, "num_warps": 1,
+        }  # fmt: skip
+
+
+def _constants(call: KernelArgs, towers: int) -> Constants:
+    source, target, table, _, _, weight, *_ = call
+    channels, features = call.example.size(1), 0 if call.number is None else call.number.size(1)
+    return Constants(
+        tuple(call.codes), tuple(call.columns), weight.size(1), source is not None, target is not None,
+        table is not None and features == 0, features, call.has_self, 0 if towers == 1 else channels // towers,
+        _accumulator(call.example), _block_c(channels),
+    )  # fmt: skip
 
 
 @cache
-def _code_constants(codes: tuple[int, ...], columns: tuple[int, ...]) -> dict[str, Any]:
-    return {
-        "CODES": codes,
-        "COLUMNS": columns,
-        "A": len(codes),
-        "NEED_VAR": Code.VAR in codes or Code.STD in codes,
-        "NEED_MAX": Code.MAX in codes,
-        "NEED_MIN": Code.MIN in codes,
-    }
+def _forward_kernel(constants: Constants, block_e: int, has_node: bool, save: bool) -> Launcher:
+    need_sum = Code.SUM in constants.codes or Code.MEAN in constants.codes
+    return Launcher(
+        aggregate_nodes, **constants.named(), NEED_SUM=need_sum, HAS_NODE=has_node, SAVE=save, BLOCK_E=block_e
+    )
 
 
-def _launch_shape(example: Tensor, neighbor: Tensor, num_nodes: int) -> dict[str, Any]:
-    """Grid and block sizes: one warp per node and 128 channels; blocks of edges match the average degree."""
-    channels = example.size(1)
-    block_c = min(128, power_of_2(max(channels, 1)))
-    degree = neighbor.size(0) // max(num_nodes, 1)
-    return {
-        "grid": (num_nodes, ceil_div(channels, block_c)),
-        "ACC": tl.float64 if example.dtype == torch.float64 else tl.float32,
-        "BLOCK_C": block_c,
-        "BLOCK_E": 4 if degree <= 16 else 8 if degree <= 32 else 32,
-        "num_warps": 1,
-    }
+@cache
+def _backward_kernel(constants: Constants, block_e: int, has_extra: bool) -> Launcher:
+    return Launcher(gradient_of_messages, **constants.named(), HAS_EXTRA=has_extra, BLOCK_E=block_e)
 
 
-def _width(call: KernelArgs, towers: int) -> int:
-    """Channels per tower; 0 for a single tower."""
-    return 0 if towers == 1 else call.example.size(1) // towers
+@cache
+def _sum_kernel(accumulator: torch.dtype, block_c: int, block_e: int, has_order: bool, has_extra: bool) -> Launcher:
+    return Launcher(
+        sum_segments, MEAN=False, HAS_ORDER=has_order, HAS_EXTRA=has_extra, ACC=ACCUMULATORS[accumulator],
+        BLOCK_E=block_e, BLOCK_C=block_c, num_warps=1,
+    )  # fmt: skip
+
+
+def _accumulator(example: Tensor) -> torch.dtype:
+    return torch.float64 if example.dtype == torch.float64 else torch.float32
+
+
+def _block_c(channels: int) -> int:
+    """Channels of a program: one warp per node and 128 channels."""
+    return min(128, power_of_2(max(channels, 1)))
+
+
+def _block_e(call: KernelArgs, num_nodes: int) -> int:
+    """Edges at once, by the average degree."""
+    degree = call.neighbor.size(0) // max(num_nodes, 1)
+    return 4 if degree <= 16 else 8 if degree <= 32 else 32
+
+
+def _grid(num_nodes: int, channels: int) -> tuple[int, int]:
+    return num_nodes, ceil_div(channels, _block_c(channels))
 
 
 def _stride(tensor: Tensor | None) -> int:

@@ -30,7 +30,8 @@ def load_mask(node_mask, rows, num_rows, HAS_REAL: tl.constexpr):
 def combine_rows(
     scaled_out, self_out, scale, bias, graph_norm, node_mask, y, block_mean, block_spread, block_count, num_rows,
     num_channels, width, rows_per_block, S: tl.constexpr, HAS_OWN: tl.constexpr, HAS_SCALE: tl.constexpr,
-    HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    HAS_SIZE: tl.constexpr, HAS_REAL: tl.constexpr, STATISTICS: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Sum over scalers, plus the self term and the bias, times the graph norm; mean and spread of each block."""
     block = tl.program_id(0)
@@ -55,19 +56,42 @@ def combine_rows(
         if HAS_SIZE:
             total *= tl.load(graph_norm + rows, mask=rows < num_rows, other=0.0).to(tl.float32)[:, None]
         tl.store(y + rows[:, None] * num_channels + columns[None, :], total, mask=mask)
-        weight = load_mask(node_mask, rows, num_rows, HAS_REAL)
-        num_new = tl.sum(weight)
-        new_mean = tl.sum(weight[:, None] * total, axis=0) / tl.maximum(num_new, 1.0)
-        centered = total - new_mean[None, :]
-        new_spread = tl.sum(weight[:, None] * centered * centered, axis=0)
-        num_joint = tl.maximum(count + num_new, 1.0)
-        step = new_mean - mean
-        spread += new_spread + step * step * (count * num_new / num_joint)
-        mean += step * (num_new / num_joint)
-        count += num_new
-    tl.store(block_mean + block * num_channels + columns, mean, mask=inside)
-    tl.store(block_spread + block * num_channels + columns, spread, mask=inside)
-    tl.store(block_count + block, count)
+        if STATISTICS:
+            weight = load_mask(node_mask, rows, num_rows, HAS_REAL)
+            num_new = tl.sum(weight)
+            new_mean = tl.sum(weight[:, None] * total, axis=0) / tl.maximum(num_new, 1.0)
+            centered = total - new_mean[None, :]
+            new_spread = tl.sum(weight[:, None] * centered * centered, axis=0)
+            num_joint = tl.maximum(count + num_new, 1.0)
+            step = new_mean - mean
+            spread += new_spread + step * step * (count * num_new / num_joint)
+            mean += step * (num_new / num_joint)
+            count += num_new
+    if STATISTICS:
+        tl.store(block_mean + block * num_channels + columns, mean, mask=inside)
+        tl.store(block_spread + block * num_channels + columns, spread, mask=inside)
+        tl.store(block_count + block, count)
+
+
+@triton.jit
+def scale_rows(
+    grad, scale, scaled_out_grad, self_out_grad, num_rows, num_channels, width, self_out_stride, rows_per_block,
+    S: tl.constexpr, HAS_OWN: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """Gradients of the scaled outputs and of the self term of :func:`combine_rows` without graph norm."""
+    block = tl.program_id(0)
+    columns = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
+    place = (columns // width) * S * width + columns % width
+    for start in range(0, rows_per_block, BLOCK_N):
+        rows = (block * rows_per_block + start + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask = (rows < num_rows)[:, None] & (columns < num_channels)[None, :]
+        here = load_rows(grad, rows, columns, mask, num_channels)
+        for s in tl.static_range(S):
+            factor = tl.load(scale + rows * S + s, mask=rows < num_rows, other=0.0).to(tl.float32)
+            to = scaled_out_grad + s * width + rows[:, None] * (S * num_channels) + place[None, :]
+            tl.store(to, here * factor[:, None], mask=mask)
+        if HAS_OWN:
+            tl.store(self_out_grad + rows[:, None] * self_out_stride + columns[None, :], here, mask=mask)
 
 
 @triton.jit

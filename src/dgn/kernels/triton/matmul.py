@@ -4,11 +4,14 @@ Three products of split operands (``tf32x3``) are about as exact as float32. Loo
 fetched again at every launch, which takes longer than to run it.
 """
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from dgn.kernels.triton.launch import Launcher
 from dgn.kernels.triton.sizes import ceil_div
 
 # Measured on an H200 with widths of 45 and 90.
@@ -20,19 +23,23 @@ def precision() -> str:
     return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
-def multiply(x: Tensor, matrix: Tensor, bias: Tensor) -> Tensor:
-    """``x @ matrix``, with a bias on the last columns.
+def multiply(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``x @ weight.T``, with a bias on the last columns.
 
     Shapes:
-        ``x`` [N, K], ``matrix`` [K, M] with any strides, ``bias`` [B] for the last B columns; returns [N, M].
+        ``x`` [N, K], ``weight`` [1, M, K], ``bias`` with B contiguous numbers for the last B columns; returns [N, M].
     """
-    (inner, columns), rows = matrix.shape, x.size(0)
+    (_, columns, inner), rows = weight.shape, x.size(0)
     out = x.new_empty(rows, columns)
-    multiply_rows[(ceil_div(rows, PRODUCT["BLOCK_N"]), ceil_div(columns, PRODUCT["BLOCK_M"]))](
-        x, matrix, bias, out, rows, columns, inner, x.stride(0), *matrix.stride(), columns - bias.numel(),
-        PRECISION=precision(), **PRODUCT,
-    )  # fmt: skip
+    grid = ceil_div(rows, PRODUCT["BLOCK_N"]), ceil_div(columns, PRODUCT["BLOCK_M"])
+    numbers = rows, columns, inner, x.stride(0), weight.stride(2), weight.stride(1), columns - bias.numel()
+    _multiply_kernel(precision())(grid, (x, weight, bias, out), *numbers)
     return out
+
+
+@cache
+def _multiply_kernel(product_precision: str) -> Launcher:
+    return Launcher(multiply_rows, PRECISION=product_precision, **PRODUCT)
 
 
 @triton.jit

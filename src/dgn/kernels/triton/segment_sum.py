@@ -1,5 +1,6 @@
 """Sums of consecutive rows and of rows of one type on the GPU (Triton), in a fixed order."""
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -8,15 +9,20 @@ import triton.language as tl
 from torch import Tensor
 
 from dgn.kernels.autograd import once_differentiable
+from dgn.kernels.triton.launch import Launcher
 from dgn.kernels.triton.sizes import ceil_div, power_of_2
 
 BLOCK_ROWS = 64
 
 
 @triton.jit
-def sum_segments(values, pointer, out, num_channels, out_stride, MEAN: tl.constexpr, ACC: tl.constexpr,
-                 BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr):  # fmt: skip
-    """Sum rows ``pointer[i]`` to ``pointer[i + 1]`` of ``values`` into row i of ``out``, or average them."""
+def sum_segments(values, pointer, order, extra, out, num_channels, out_stride, MEAN: tl.constexpr,
+                 HAS_ORDER: tl.constexpr, HAS_EXTRA: tl.constexpr, ACC: tl.constexpr, BLOCK_E: tl.constexpr,
+                 BLOCK_C: tl.constexpr):  # fmt: skip
+    """Sum rows ``pointer[i]`` to ``pointer[i + 1]`` of ``values`` into row i of ``out``, or average them.
+
+    With ``order``, they are the rows ``order[pointer[i]]`` and on; row i of ``extra`` is added.
+    """
     i = tl.program_id(0).to(tl.int64)
     channels = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     inside = channels < num_channels
@@ -24,11 +30,16 @@ def sum_segments(values, pointer, out, num_channels, out_stride, MEAN: tl.conste
     total = tl.zeros([BLOCK_C], ACC)
     for start in range(begin, end, BLOCK_E):
         slots = start + tl.arange(0, BLOCK_E)
+        rows = slots
+        if HAS_ORDER:
+            rows = tl.load(order + slots, mask=slots < end, other=0)
         mask = (slots < end)[:, None] & inside[None, :]
-        address = values + slots.to(tl.int64)[:, None] * num_channels + channels[None, :]
+        address = values + rows.to(tl.int64)[:, None] * num_channels + channels[None, :]
         total += tl.sum(tl.load(address, mask=mask, other=0.0).to(ACC), axis=0)
     if MEAN:
         total /= tl.maximum(end - begin, 1).to(ACC)
+    if HAS_EXTRA:
+        total += tl.load(extra + i * num_channels + channels, mask=inside, other=0.0).to(ACC)
     tl.store(out + i * out_stride + channels, total, mask=inside)
 
 
@@ -101,13 +112,20 @@ def sum_by_type(
     rows, channels = row_type.size(0), values.size(1)
     blocks, block_c = max(1, ceil_div(rows, BLOCK_ROWS)), _block(channels)
     parts = values.new_empty(blocks, num_types, channels, dtype=torch.promote_types(values.dtype, torch.float32))
-    sum_types[(blocks, ceil_div(channels, block_c))](
-        values, row_type if place is None else place, row_type, row_type if num_live is None else num_live, parts,
-        rows, channels, num_types, ACC=_accumulator(values), HAS_PLACE=place is not None, HAS_LIVE=num_live is not None,
-        DOT=values.dtype == torch.float32, NUM_TYPES=max(16, power_of_2(num_types)),
-        BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
-    )  # fmt: skip
+    launch = _type_kernel(
+        values.dtype, place is not None, num_live is not None, max(16, power_of_2(num_types)), block_c
+    )
+    tensors = values, row_type if place is None else place, row_type, row_type if num_live is None else num_live, parts
+    launch((blocks, ceil_div(channels, block_c)), tensors, rows, channels, num_types)
     return _sum_partial(parts).to(values.dtype)
+
+
+@cache
+def _type_kernel(dtype: torch.dtype, has_place: bool, has_live: bool, num_types: int, block_c: int) -> Launcher:
+    return Launcher(
+        sum_types, ACC=tl.float64 if dtype == torch.float64 else tl.float32, HAS_PLACE=has_place, HAS_LIVE=has_live,
+        DOT=dtype == torch.float32, NUM_TYPES=num_types, BLOCK_N=BLOCK_ROWS, BLOCK_C=block_c,
+    )  # fmt: skip
 
 
 def _sum_partial(parts: Tensor) -> Tensor:
@@ -118,8 +136,13 @@ def _sum_partial(parts: Tensor) -> Tensor:
 def sum_parts(parts: Tensor) -> Tensor:
     """The sum of rows in float32: ``[P, C] -> [C]``."""
     out = parts.new_empty(parts.size(1))
-    add_parts[(ceil_div(len(out), 128),)](parts, out, len(parts), len(out), BLOCK_P=32, BLOCK=128)
+    _part_kernel()((ceil_div(len(out), 128), 1), (parts, out), len(parts), len(out))
     return out
+
+
+@cache
+def _part_kernel() -> Launcher:
+    return Launcher(add_parts, BLOCK_P=32, BLOCK=128)
 
 
 class SegmentSum(torch.autograd.Function):
@@ -134,8 +157,8 @@ class SegmentSum(torch.autograd.Function):
         out = values.new_empty(segments, values.size(1))
         sum_segments[(segments, ceil_div(values.size(1), block_c))](
             # Segments of padding are long.
-            values, pointer, out, values.size(1), values.size(1), MEAN=mean, ACC=_accumulator(values), BLOCK_E=64,
-            BLOCK_C=block_c,
+            values, pointer, pointer, values, out, values.size(1), values.size(1), MEAN=mean, HAS_ORDER=False,
+            HAS_EXTRA=False, ACC=_accumulator(values), BLOCK_E=64, BLOCK_C=block_c,
         )  # fmt: skip
         return out
 

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from dgn.aggregation import Plan, Weights
+from dgn.aggregation.dispatch import has_row_per_edge
 from dgn.graph import Graph
 from dgn.kernels.aggregation import KernelArgs, SavedTensors
 from dgn.kernels.autograd import once_differentiable
@@ -18,7 +20,7 @@ from dgn.kernels.triton.matmul import multiply, precision
 from dgn.kernels.triton.segment_sum import sum_by_type
 from dgn.nn.conv import DGNConv
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
-from dgn.nn.fused.gpu_epilogue import combine
+from dgn.nn.fused.gpu_epilogue import combine, scale_gradient
 from dgn.nn.fused.wgrad_stream import GradAccumulator, current_wgrad_stream, join, on
 from dgn.nn.linear import MessageLinear, column_sums, grouped_matmul, transposed_matmul
 
@@ -118,7 +120,7 @@ def fused_conv(x: Tensor, conv: DGNConv, graph: Graph, weights: Weights, edge_at
     if torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in inputs):
         out: Tensor = _Conv.apply(*inputs, args)  # type: ignore[no-untyped-call]
         return out
-    return _output(*conv_forward(x.contiguous(), params, args._replace(save=False))[:2], params, args)
+    return _output(*aggregate_parts(x.contiguous(), params, args._replace(save=False)), params, args)
 
 
 class _Conv(torch.autograd.Function):
@@ -126,9 +128,9 @@ class _Conv(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, *inputs: Any) -> Tensor:
         *parameters, _, ctx.args = inputs
         params = ConvParams(*parameters)
-        scaled_out, self_out, state = conv_forward(x.contiguous(), params, ctx.args)
+        self_out, state = aggregate_parts(x.contiguous(), params, ctx.args)
         ctx.save_for_backward(*state[:3], *state.saved, *params)
-        return _output(scaled_out, self_out, params, ctx.args)
+        return _output(self_out, state, params, ctx.args)
 
     @staticmethod
     @once_differentiable
@@ -137,41 +139,51 @@ class _Conv(torch.autograd.Function):
         state, params, args = ConvState(x, ends, table, SavedTensors(*rest[:5])), ConvParams(*rest[5:]), ctx.args
         grad, towers = grad.contiguous(), params.w_scaled.size(0)
         node_grads = empty_node_grads(state, params)
-        if ends is not None:
-            node_grads[:, 2 * x.size(1) :] = grad
-        by_tower = grad.view(grad.size(0), towers, 1, -1)
-        scaled_grad = by_tower if args.scale is None else by_tower * args.scale[:, None, :, None]
-        grad_x, grad_params, grad_anchor = conv_backward(
-            state, params, args, scaled_grad, node_grads, anchor_needed=ctx.needs_input_grad[-2]
+        self_grad = None if ends is None else node_grads[:, 2 * x.size(1) :]
+        scaled_grad = scale_gradient(grad, args.scale, towers, self_grad)
+        grad_x, grad_params, grad_bias, grad_anchor = conv_backward(
+            state, params, args, scaled_grad, node_grads, anchor_needed=ctx.needs_input_grad[-2], grad=grad
         )
-        with on(args.stream, grad):
-            grad_bias = column_sums(grad).view_as(params.bias)
         return grad_x, *grad_params, grad_bias, grad_anchor, None
 
 
-def _output(scaled_out: Tensor, self_out: Tensor | None, params: ConvParams, args: ConvArgs) -> Tensor:
-    """The last sum of a convolution."""
-    if args.scale is None:
-        out = scaled_out.flatten(1).add_(params.bias.flatten())
-        return out if self_out is None else out.add_(self_out)
-    return combine(scaled_out, self_out, args.scale, params.bias, None, None)[0]
+def _output(self_out: Tensor | None, state: ConvState, params: ConvParams, args: ConvArgs) -> Tensor:
+    """The update, [N, out]."""
+    if args.scale is not None or len(params.w_scaled) > 1:
+        return combine(_by_scaler(state, params), self_out, args.scale, params.bias, None, None, statistics=False)[0]
+    out = linear(state.saved.out.flatten(1), params.w_scaled[0], params.bias[0])
+    return out if self_out is None else out.add_(self_out)
 
 
 def conv_forward(x: Tensor, params: ConvParams, args: ConvArgs) -> tuple[Tensor, Tensor | None, ConvState]:
     """A convolution before its last sum: [N, T, S, out / T] and [N, out], and what the backward pass reads."""
+    self_out, state = aggregate_parts(x, params, args)
+    return _by_scaler(state, params), self_out, state
+
+
+def _by_scaler(state: ConvState, params: ConvParams) -> Tensor:
+    """The map of what was aggregated, before the sum over scalers: [N, T, S, out / T]."""
+    n, towers = state.x.size(0), params.w_scaled.size(0)
+    if towers == 1:  # the same with fewer views, each of which takes the host its time
+        scaled_out = linear(state.saved.out.flatten(1), params.w_scaled[0])
+    else:
+        scaled_out = grouped_matmul(state.saved.out.view(n, towers, -1), params.w_scaled.transpose(1, 2))
+    return scaled_out.view(n, towers, -1, params.bias.numel() // towers)
+
+
+def aggregate_parts(x: Tensor, params: ConvParams, args: ConvArgs) -> tuple[Tensor | None, ConvState]:
+    """The node's own term [N, out], and what was aggregated, with all that the backward pass reads."""
     ends = table = self_out = None
     if params.w_src_dst is not None and params.w_self is not None and params.message_bias is not None:
         with on(args.stream, x):
             if args.features is not None and params.w_edge is not None:
-                table = args.features @ params.w_edge.flatten(0, 1).T
-            self_out = x @ params.w_self[0].T
-        ends = multiply(x, params.w_src_dst[0].T, params.message_bias.flatten())
+                table = linear(args.features, params.w_edge.flatten(0, 1))
+            self_out = linear(x, params.w_self[0])
+        ends = multiply(x, params.w_src_dst, params.message_bias)
         join(args.stream, self_out, table)
-    n, towers = x.size(0), params.w_scaled.size(0)
-    saved = gpu.forward(_kernel_args(args, x, ends, table), towers)
-    scaled_out = grouped_matmul(saved.out.view(n, towers, -1), params.w_scaled.transpose(1, 2))
-    by_scaler = scaled_out.view(n, towers, -1, params.bias.numel() // towers)
-    return by_scaler, self_out, ConvState(x, ends, table, saved)
+    kernel_args = _kernel_args(args, x, ends, table)
+    saved = gpu.forward(kernel_args, params.w_scaled.size(0), unused=kernel_args.pointer)
+    return self_out, ConvState(x, ends, table, saved)
 
 
 def empty_node_grads(state: ConvState, params: ConvParams) -> Tensor:
@@ -188,27 +200,32 @@ def conv_backward(
     node_grads: Tensor,
     grad_residual: Tensor | None = None,
     anchor_needed: bool = True,
-) -> tuple[Tensor, tuple[Tensor | None, ...], Tensor | None]:
-    """Gradients of x, to which that of a residual is added, of all parameters but the last bias, and of the anchor.
+    grad: Tensor | None = None,
+) -> tuple[Tensor, tuple[Tensor | None, ...], Tensor | None, Tensor | None]:
+    """Gradients of x, to which that of a residual is added, of all parameters but the bias, the bias, and the anchor.
 
     ``scaled_grad`` is that of the first result of :func:`conv_forward`; that of its second stands in ``node_grads``.
+    That of the bias is the sum of ``grad`` [N, out], which is also that of the second result, where it is given.
     """
     x, ends, table, saved = state
-    n, towers = x.size(0), params.w_scaled.size(0)
-    scaled_grad, aggregated = scaled_grad.flatten(2), saved.out.view(n, towers, -1)
-    with on(args.stream, scaled_grad, aggregated):
-        grad_scaled = transposed_matmul(scaled_grad, aggregated)
+    grad_aggregated, grad_scaled = _update_grads(scaled_grad, saved.out, params.w_scaled, args)
     kernel_args = _kernel_args(args, x, ends, table)
     apart = ends is None or kernel_args.node is not None  # the node's own gradient is one of x
-    grad_aggregated = grouped_matmul(scaled_grad, params.w_scaled)
     extra = grad_residual if apart else None
-    edges, node = _message_grads(kernel_args, grad_aggregated, saved, node_grads, extra, args.graph.parts.padded)
-    others = node if apart and node is not None else grad_residual
+    towers, padded = params.w_scaled.size(0), args.graph.parts.padded
+    edges, node = _message_grads(kernel_args, grad_aggregated, saved, node_grads, extra, towers, padded)
     if params.w_src_dst is None or params.w_self is None:
-        grad_x = node_grads if others is None else node_grads.add_(others)
-        return grad_x, (None, None, None, None, grad_scaled), None
-    grad_params, grad_table = _param_grads(kernel_args, node_grads, edges, x, params, args)
-    both = torch.cat([params.w_src_dst[0], params.w_self[0]])
+        grad_x = node_grads if extra is None or node is not None else node_grads.add_(extra)
+        with on(args.stream, node_grads if grad is None else grad):
+            grad_bias = (
+                None if grad is None else column_sums(grad, few_launches=args.stream is None).view_as(params.bias)
+            )
+        return grad_x, (None, None, None, None, grad_scaled), grad_bias, None
+    others = node if apart and node is not None else grad_residual
+    grad_params, grad_bias, grad_table = _param_grads(
+        kernel_args, node_grads, edges, x, params, args, bias=grad is not None
+    )
+    both = torch.cat([params.w_src_dst, params.w_self], dim=1)[0]
     grad_x = _add_product(others, node_grads, both, in_place=others is node)
     grad_anchor = None
     if grad_table is not None and params.w_edge is not None and anchor_needed:
@@ -218,7 +235,21 @@ def conv_backward(
         else:
             args.accumulator.add(grad_table, params.w_edge.flatten(0, 1))
             grad_anchor = x.new_empty(0)
-    return grad_x, (*grad_params, grad_scaled), grad_anchor
+    return grad_x, (*grad_params, grad_scaled), grad_bias, grad_anchor
+
+
+def _update_grads(scaled_grad: Tensor, aggregated: Tensor, w_scaled: Tensor, args: ConvArgs) -> tuple[Tensor, Tensor]:
+    """Gradients of what was aggregated, and of its map, on the side stream."""
+    n, towers = aggregated.size(0), w_scaled.size(0)
+    if towers == 1:
+        scaled_grad, aggregated = scaled_grad.flatten(1), aggregated.flatten(1)
+        with on(args.stream, scaled_grad, aggregated):
+            grad_scaled = transposed_matmul(scaled_grad, aggregated)[None]
+        return scaled_grad @ w_scaled[0], grad_scaled
+    scaled_grad, aggregated = scaled_grad.flatten(2), aggregated.view(n, towers, -1)
+    with on(args.stream, scaled_grad, aggregated):
+        grad_scaled = transposed_matmul(scaled_grad, aggregated)
+    return grouped_matmul(scaled_grad, w_scaled), grad_scaled
 
 
 def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: bool) -> Tensor:
@@ -229,7 +260,13 @@ def _add_product(values: Tensor | None, x: Tensor, matrix: Tensor, in_place: boo
 
 
 def _message_grads(
-    kernel_args: KernelArgs, grad: Tensor, saved: SavedTensors, ends: Tensor, extra: Tensor | None, padded: bool
+    kernel_args: KernelArgs,
+    grad: Tensor,
+    saved: SavedTensors,
+    ends: Tensor,
+    extra: Tensor | None,
+    towers: int,
+    padded: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients of source and target, written stream by stream; returns those of edges and of the node by itself.
 
@@ -243,7 +280,7 @@ def _message_grads(
     number = None if kernel_args.number is None else grad.new_empty(n, kernel_args.number.size(1), width)
     target = ends[:, width : 2 * width] if kernel_args.target is not None else ends[:0]
     space = edge, ends[:, :width], target, node
-    gpu.backward(kernel_args, grad, saved, space, extra, towers=grad.size(1), number_grad=number)
+    gpu.backward(kernel_args, grad, saved, space, extra, towers=towers, number_grad=number)
     edges = edge if number is None else number
     if not kernel_args.has_self:
         return edges, None
@@ -254,9 +291,15 @@ def _message_grads(
 
 
 def _param_grads(
-    kernel_args: KernelArgs, node_grads: Tensor, edges: Tensor, x: Tensor, params: ConvParams, args: ConvArgs
-) -> tuple[tuple[Tensor, Tensor, Tensor | None, Tensor], Tensor | None]:
-    """Weight gradients of the node and message maps, and the gradient of the table, on the side stream."""
+    kernel_args: KernelArgs,
+    node_grads: Tensor,
+    edges: Tensor,
+    x: Tensor,
+    params: ConvParams,
+    args: ConvArgs,
+    bias: bool,
+) -> tuple[tuple[Tensor, Tensor, Tensor | None, Tensor], Tensor | None, Tensor | None]:
+    """Gradients of the node and message maps, of the last bias if wanted, and of the table, on the side stream."""
     assert params.message_bias is not None
     width = x.size(1)
     with on(args.stream, node_grads, edges, x):
@@ -266,15 +309,24 @@ def _param_grads(
             assert args.features is not None
             grad_table = _table_grad(kernel_args, edges, args.graph)
             grad_edge = (grad_table.T @ args.features).view_as(params.w_edge)
-        itself = kernel_args.has_self and kernel_args.node is None
-        if grad_table is not None and kernel_args.row is not None and not itself:  # the bias is in every message
-            grad_message = grad_table.sum(dim=0)
-        elif grad_table is not None and kernel_args.number is not None and not itself:  # so is the last row
-            grad_message = grad_table[-1]
-        else:
-            grad_message = column_sums(node_grads[:, width : 2 * width])
+        grad_message, grad_bias = _bias_grads(kernel_args, node_grads, grad_table, args, bias)
     grad_message = grad_message.view_as(params.message_bias)
-    return (products[:, : 2 * width], grad_message, grad_edge, products[:, 2 * width :]), grad_table
+    grad_bias = None if grad_bias is None else grad_bias.view_as(params.bias)
+    return (products[:, : 2 * width], grad_message, grad_edge, products[:, 2 * width :]), grad_bias, grad_table
+
+
+def _bias_grads(
+    kernel_args: KernelArgs, node_grads: Tensor, grad_table: Tensor | None, args: ConvArgs, bias: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The gradient of the bias of messages, and of the last bias if wanted: sums of columns of ``node_grads``."""
+    width, few_launches = kernel_args.example.size(1), args.stream is None
+    few_rows = grad_table is not None and (kernel_args.row is not None or kernel_args.number is not None)
+    if grad_table is None or not few_rows or (kernel_args.has_self and kernel_args.node is None):
+        sums = column_sums(node_grads[:, width:] if bias else node_grads[:, width : 2 * width], few_launches)
+        return sums[:width], sums[width:] if bias else None
+    # The bias is in every message, and so is the last row of edges that have numbers.
+    grad_message = grad_table.sum(dim=0) if kernel_args.row is not None else grad_table[-1]
+    return grad_message, column_sums(node_grads[:, 2 * width :], few_launches) if bias else None
 
 
 def _table_grad(kernel_args: KernelArgs, edges: Tensor, graph: Graph) -> Tensor:
@@ -283,19 +335,20 @@ def _table_grad(kernel_args: KernelArgs, edges: Tensor, graph: Graph) -> Tensor:
     if kernel_args.number is not None:
         return column_sums(edges.flatten(1)).view(edges.shape[1:])
     if kernel_args.row is not None:
-        types, order, last = kernel_args.table.size(0), kernel_args.target_to_source, kernel_args.pointer[-1:]
+        types, order, last = kernel_args.table.size(0), kernel_args.gradient_order, kernel_args.pointer[-1:]
         return sum_by_type(edges, kernel_args.row, types, order, last)
-    return edges[graph.edge_to_source]
+    return edges if kernel_args.source_order is not None else edges[graph.edge_to_source]
 
 
 def _kernel_args(args: ConvArgs, x: Tensor, ends: Tensor | None, table: Tensor | None) -> KernelArgs:
     plan, graph, weights, layout = args.plan, args.graph, args.weights, args.graph.by_target
     source, target = (x, None) if ends is None else ends.chunk(2, dim=1)
     node = x if args.node_is_input and ends is not None else None
+    by_edge = has_row_per_edge(source, table if args.number is None else None, args.row, graph)
     return KernelArgs(
         source, target, table, args.row if table is not None else None, node, weights.edge.contiguous(),
         weights.self.contiguous(), layout.pointer, layout.order, layout.neighbor, graph.source_pointer,
-        graph.target_to_source, plan.codes, plan.columns, plan.has_self, args.save,
+        *graph.source_places(by_edge), plan.codes, plan.columns, plan.has_self, args.save,
         number=args.number if table is not None else None,
     )  # fmt: skip
 

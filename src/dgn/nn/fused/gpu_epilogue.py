@@ -1,5 +1,6 @@
 """Launching the kernels of the end of a layer, and its gradient."""
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -12,8 +13,10 @@ from dgn.kernels.triton.epilogue import (
     find_statistics,
     gradient_of_rows,
     normalize_rows,
+    scale_rows,
     sum_gradients,
 )
+from dgn.kernels.triton.launch import Launcher
 from dgn.kernels.triton.sizes import ceil_div, power_of_2
 from dgn.nn.conv import ConvParts
 from dgn.nn.dropout import Dropout
@@ -186,18 +189,47 @@ def combine(
     bias: Tensor,
     graph_norm: Tensor | None,
     node_mask: Tensor | None,
+    statistics: bool = True,
 ) -> tuple[Tensor, Parts]:
-    """The last sum of a convolution [N, out], and statistics of its blocks of rows; all inputs are contiguous."""
+    """The last sum of a convolution [N, out], and statistics of blocks of rows, if wanted; inputs are contiguous."""
     (n, _, scalers, width), channels = scaled_out.shape, bias.numel()
     rows, blocks, grid, shape = split_rows(n, channels, MOST_BLOCKS)
     y = scaled_out.new_empty(n, channels)
-    parts = Parts(*(scaled_out.new_empty(blocks, *shape) for shape in ((channels,), (channels,), ())))
-    combine_rows[grid](
-        scaled_out, _or(self_out, y), _or(scale, y), bias, _or(graph_norm, y), _or(node_mask, y), y, *parts, n,
-        channels, width, rows, S=scalers, HAS_OWN=self_out is not None, HAS_SCALE=scale is not None, HAS_SIZE=graph_norm
-        is not None, HAS_REAL=node_mask is not None, **shape,
-    )  # fmt: skip
+    parts = Parts(y, y, y)
+    if statistics:
+        parts = Parts(*(scaled_out.new_empty(blocks, *shape) for shape in ((channels,), (channels,), ())))
+    has = self_out is not None, scale is not None, graph_norm is not None, node_mask is not None
+    tensors = scaled_out, _or(self_out, y), _or(scale, y), bias, _or(graph_norm, y), _or(node_mask, y), y, *parts
+    _combine_kernel(scalers, *has, statistics, shape["BLOCK_C"])(grid, tensors, n, channels, width, rows)
     return y, parts
+
+
+@cache
+def _combine_kernel(
+    scalers: int, has_own: bool, has_scale: bool, has_size: bool, has_real: bool, statistics: bool, block_c: int
+) -> Launcher:
+    has = {"HAS_OWN": has_own, "HAS_SCALE": has_scale, "HAS_SIZE": has_size, "HAS_REAL": has_real}
+    return Launcher(combine_rows, S=scalers, **has, STATISTICS=statistics, BLOCK_N=BLOCK_N, BLOCK_C=block_c)
+
+
+def scale_gradient(grad: Tensor, scale: Tensor | None, towers: int, self_grad: Tensor | None) -> Tensor:
+    """The gradient of ``scaled_out`` in :func:`combine`, [N, T, S, out / T]; that of ``self_out`` is copied."""
+    n, channels = grad.shape
+    if scale is None:
+        if self_grad is not None:
+            self_grad.copy_(grad)
+        return grad.view(n, towers, 1, channels // towers)
+    scaled_grad = grad.new_empty(n, towers, scale.size(1), channels // towers)
+    rows, _, grid, shape = split_rows(n, channels, MOST_APART)
+    launch = _scale_kernel(scale.size(1), self_grad is not None, shape["BLOCK_C"])
+    tensors = grad, scale, scaled_grad, _or(self_grad, grad)
+    launch(grid, tensors, n, channels, channels // towers, 0 if self_grad is None else self_grad.stride(0), rows)
+    return scaled_grad
+
+
+@cache
+def _scale_kernel(scalers: int, has_own: bool, block_c: int) -> Launcher:
+    return Launcher(scale_rows, S=scalers, HAS_OWN=has_own, BLOCK_N=BLOCK_N, BLOCK_C=block_c)
 
 
 class FusedEpilogue(torch.autograd.Function):

@@ -94,7 +94,7 @@ class _Layer(torch.autograd.Function):
         grad_residual = row_gradients(
             grad, y, stats, gamma, beta, of, args.end, args.conv.scale, scaled_grad, self_grad, args.residual
         )
-        grad_x, grad_params, grad_anchor = conv_backward(
+        grad_x, grad_params, _, grad_anchor = conv_backward(
             state, params, args.conv, scaled_grad, node_grads, grad_residual, ctx.needs_input_grad[-2]
         )
         return grad_x, of.gamma, of.beta, *grad_params, of.bias.view_as(params.bias), grad_anchor, None
