@@ -1,8 +1,8 @@
 """dgn fit beside chemprop 2 and a random forest on Morgan fingerprints, on the same split of a table.
 
     python benchmarks/molecules.py TABLE --out FOLDER [--target y] [--split scaffold] [--seeds 0,1,2,3,4] \
-        [--rows 1000] [--models chemprop,dgn,forest,equal-forest] [--members 5] [--parallel 1] [--threads 1] \
-        [--device auto]
+        [--rows 1000] [--models chemprop,dgn,dgn-rdkit,forest,descriptor-forest] [--members 5] [--parallel 1] \
+        [--threads 1] [--device auto]
     python benchmarks/molecules.py --summary FOLDER
 
 All models have the same training, validation and test molecules. The forest trains on the validation molecules too,
@@ -57,7 +57,7 @@ def prepare(arguments: argparse.Namespace) -> None:
     data = read_table(opened, targets=arguments.target, split=column)
     chosen = valid_rows(data, arguments.rows)
     molecules = take(data.molecules, torch.tensor(chosen))
-    split = split_molecules(molecules, data.task, None if column else arguments.split)
+    split = split_molecules(molecules, data.task, None if column else arguments.split, arguments.split_seed)
     write_prepared(molecules.smiles, molecules.values, split, arguments.out / PREPARED)
     counts = dict(zip(SPLITS, torch.bincount(split.assignment.long()).tolist(), strict=True))
     about = {"table": arguments.table.name, "task": data.task, "targets": [target.name for target in data.targets]}
@@ -206,6 +206,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("comparison"))
     parser.add_argument("--target", action="append", default=[])
     parser.add_argument("--split", default="scaffold")
+    parser.add_argument("--split-seed", type=int, default=0)
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--models", default="chemprop,dgn,forest")

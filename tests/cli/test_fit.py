@@ -87,9 +87,9 @@ def test_impossible_molecules_are_refused_by_the_atom_or_kept_with_the_problem(d
     done = dgn("fit", table, *QUICK)
     assert "1 row: impossible valence of fluorine; left out (line 26)" in done.output
     assert "1 row: impossible valence of carbon; left out (line 27)" in done.output
-    kept = dgn("fit", table, *QUICK, "--valence", "keep", "--out", "kept")
-    assert "26 rows, 26 molecules used" in kept.output
-    assert "1 row: impossible valence of fluorine; kept (line 26)" in kept.output
+    lenient = dgn("fit", table, *QUICK, "--valence", "keep", "--out", "kept")
+    assert "26 rows, 26 molecules used" in lenient.output
+    assert "1 row: impossible valence of fluorine; kept (line 26)" in lenient.output
     reason = "impossible valence of fluorine (atom 2 has 3 bonds)"
     for option, is_predicted in (("refuse", False), ("keep", True)):
         arguments = ("--out", "out.csv", "--device", "cpu", "--quiet", "--valence", option)
@@ -291,14 +291,14 @@ def test_the_splits_and_test_predictions_are_kept_and_read_back(dgn: Any) -> Non
     rows = chains()
     first = dgn("fit", write("mine.csv", [*rows, "C((,5"]), *QUICK)
     assert first.exit_code == 0, first.output
-    kept = read_csv("mine-model/splits.csv")
-    assert [(row["line"], row["smiles"]) for row in kept] == [(str(n + 2), f"{'C' * (n + 1)}O") for n in range(24)]
-    assert [bool(row["y_prediction"]) for row in kept] == [row["split"] == "test" for row in kept]
+    records = read_csv("mine-model/splits.csv")
+    assert [(row["line"], row["smiles"]) for row in records] == [(str(n + 2), f"{'C' * (n + 1)}O") for n in range(24)]
+    assert [bool(row["y_prediction"]) for row in records] == [row["split"] == "test" for row in records]
     predicted = dgn("predict", "mine-model", "mine.csv", "-o", "out.csv", "-q", "--device", "cpu")
     assert predicted.exit_code == 0
     by_smiles = {row["smiles"]: row["y_prediction"] for row in read_csv("out.csv")}
     assert all(float(row["y_prediction"]) == pytest.approx(float(by_smiles[row["smiles"]]), rel=1e-4)
-               for row in kept if row["split"] == "test")  # fmt: skip
+               for row in records if row["split"] == "test")  # fmt: skip
     respelled = [f"O{smiles[:-1]},{y}" for smiles, y in (row.split(",") for row in reversed(rows))]
     again = dgn("fit", write("other.csv", respelled), *QUICK, "--seed", "7", "--splits", "mine-model/splits.csv")
     assert again.exit_code == 0, again.output
@@ -314,9 +314,9 @@ def test_the_splits_and_test_predictions_are_kept_and_read_back(dgn: Any) -> Non
 def test_a_target_called_like_a_column_of_the_splits_overwrites_nothing(dgn: Any) -> None:
     done = dgn("fit", write("mine.csv", chains(), "smiles,line"), *QUICK)
     assert done.exit_code == 0, done.output
-    kept = read_csv("mine-model/splits.csv")
-    assert [row["line"] for row in kept] == [str(n + 2) for n in range(24)]
-    assert [row["line_measured"] for row in kept] == [str(n) for n in range(24)]
+    records = read_csv("mine-model/splits.csv")
+    assert [row["line"] for row in records] == [str(n + 2) for n in range(24)]
+    assert [row["line_measured"] for row in records] == [str(n) for n in range(24)]
 
 
 def test_cross_validation_tests_every_molecule_once_and_resumes(dgn: Any) -> None:
@@ -399,7 +399,7 @@ def test_features_are_read_beside_the_graph(dgn: Any) -> None:
     """A target that only the column decides; the column is in other units at prediction time if it is scaled twice."""
     rows = [f"{'C' * (n % 7 + 1)}O,{300 + 10 * (n % 5)},{n % 5}" for n in range(70)]
     table = write("t.csv", [*rows, "CCO,1e40,3", "CCO,hot,3"], "smiles,kelvin,y")
-    options = ("--ensemble-size", "2", "--epochs", "25", "--device", "cpu", "--split", "random", "--features", "kelvin")
+    options = ("--ensemble-size", "2", "--epochs", "60", "--device", "cpu", "--split", "random", "--features", "kelvin")
     done = dgn("fit", table, *options)
     assert done.exit_code == 0, done.output
     assert "regression: y" in done.output
@@ -416,12 +416,40 @@ def test_features_are_read_beside_the_graph(dgn: Any) -> None:
         "predict", "t-model", write("u.csv", ["CCO,1"], "smiles,x"), "-o", "u-out.csv", "-q", "--device", "cpu"
     )
     assert "expected the column 'kelvin', which the model reads beside the graph, got smiles, x" in without.output
-    assert "networks read the numbers in kelvin" in Path("t-model/README.md").read_text()
+    assert "They also read the numbers in kelvin" in Path("t-model/README.md").read_text()
     drawn = dgn("draw", "CCO", "--model", "t-model", "--out", "why.svg")
     assert "got one that also reads kelvin, which a SMILES does not give; fit one without" in drawn.output
     start = ("--epochs", "1", "--from", "t-model", "--out", "second")
     other = dgn("fit", table, *options[:-2], *start, "--target", "y")
-    assert "from: expected --features kelvin, the columns that t-model reads, got none" in other.output
-    assert dgn("fit", table, *options, *start).exit_code == 0
-    with pytest.raises(ValueError, match="features: expected 1 numbers of each graph, as in training, got 0"):
+    assert other.exit_code == 0, other.output  # features enter the head, which is not copied
+    assert load_model("second", "cpu").features == ()
+    with pytest.raises(ValueError, match="graph_attr: expected numbers in 1 columns, as in table, got nothing"):
         load_model("t-model", "cpu").predict(["CCO"])
+
+
+def test_descriptors_are_computed_in_fit_and_predict(dgn: Any) -> None:
+    """Beside a column of numbers, from any spelling, in workers too."""
+    rows = [f"{'C' * (n % 7 + 1)}{'NO'[n % 2]},{n % 5},{n % 7 + n % 5}" for n in range(70)]
+    table = write("t.csv", rows, "smiles,kelvin,y")
+    options = ("--ensemble-size", "1", "--epochs", "3", "--device", "cpu", "--split", "random", "--features", "kelvin")
+    done = dgn("fit", table, *options, "--descriptors", "rdkit+morgan")
+    assert done.exit_code == 0, done.output
+    assert (
+        "networks read RDKit's descriptors and Morgan fingerprints. They also read"
+        in Path("t-model/README.md").read_text()
+    )
+    other = write("u.csv", ["CCCO,2", "OCCC,2", "OCCC,3", "C((,2", "[Na+].[Cl-],2"], "smiles,kelvin")
+    for workers in ("0", "1"):
+        assert dgn("predict", "t-model", other, "-o", f"{workers}.csv", "-q", "--workers", workers).exit_code == 0
+    assert Path("0.csv").read_bytes() == Path("1.csv").read_bytes()
+    first, second, third, bad, _ = (row["y_prediction"] for row in read_csv("0.csv"))
+    assert first == second
+    assert first != third
+    assert bad == ""
+    refused = dgn("fit", table, *options, "--descriptors", "rdki", "--out", "other")
+    assert "descriptors: expected one of 'rdkit', 'morgan', got 'rdki'" in refused.output
+    start = ("--epochs", "1", "--from", "t-model", "--freeze", "--out", "second", "--descriptors", "morgan")
+    assert dgn("fit", table, *options[:4], "--device", "cpu", *start, "--target", "y").exit_code == 0
+    assert load_model("second", "cpu").predict(["CCO"]).mean.isfinite().all()
+    drawn = dgn("draw", "CCO", "--model", "second", "--out", "why.svg")
+    assert drawn.exit_code == 0, drawn.output

@@ -2,7 +2,7 @@
 
 import torch
 
-from dgn.encodings import Structure
+from dgn.encodings import Standardization, Structure
 
 
 def test_return_probabilities_are_centred_and_counts_stay() -> None:
@@ -40,3 +40,16 @@ def test_a_blank_structure_has_the_right_shapes() -> None:
     assert blank.edge_types.features().shape == (1, 4 + 3 + 2)
     assert Structure.blank(2, (), (4,)).edge_types is None
     assert Structure.blank(2, (5,), None).edge_types is None
+
+
+def test_features_of_graphs_are_standardized_and_constant_ones_are_0() -> None:
+    values = 1000 + 3 * torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    values[:, 1], values[::2, 2] = 0.1, torch.nan
+    features = Standardization.find(values)
+    scaled = values * features.scale + features.offset
+    torch.testing.assert_close(scaled[:, 0].mean(), torch.tensor(0.0), atol=1e-3, rtol=0)
+    torch.testing.assert_close(scaled[:, 0].std(correction=0), torch.tensor(1.0), atol=1e-3, rtol=0)
+    torch.testing.assert_close(scaled[:, 1], torch.zeros(50))
+    torch.testing.assert_close(scaled[1::2, 2].std(correction=0), torch.tensor(1.0), atol=1e-3, rtol=0)
+    missing = Standardization.find(torch.full((3, 1), torch.nan))
+    assert missing.scale.isfinite().all()

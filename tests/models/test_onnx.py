@@ -1,6 +1,7 @@
 """An exported network predicts in onnxruntime what it predicts in Python."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ def trained(case: str, folder: Path) -> TrainedModel:
     objective, changes = CASES[case]
     experiment = make_experiment(**changes)
     benchmark = with_encodings(make_benchmark(objective), experiment.data.rwse_steps, experiment.data.ring_sizes)
+    if case == "ensemble":
+        features = torch.randn(len(benchmark.graphs), 2, generator=torch.Generator().manual_seed(0))
+        benchmark = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"graph_attr": features}))
     train(experiment, benchmark, [7], folder, "cpu")
     model = load_model(folder / "seed-7", "cpu")
     assert isinstance(model, TrainedModel)
@@ -68,6 +72,8 @@ def test_onnxruntime_predicts_as_the_model(case: str, tmp_path: Path) -> None:
         graphs.node_pointer, graphs.edge_pointer, graphs.edge_index,
         {"x": graphs.nodes["x"]}, {"edge_attr": graphs.edges["edge_attr"]},
     )  # fmt: skip
+    if case == "ensemble":
+        bare = bare.with_values(graphs={"graph_attr": torch.ones(len(bare), 2)})
     (prediction,) = session.run(None, {name: value.numpy() for name, value in onnx_inputs(model, bare).items()})
     torch.testing.assert_close(torch.from_numpy(prediction), model.predict(bare), rtol=1e-4, atol=1e-5)
 
@@ -121,6 +127,6 @@ def test_a_module_of_ones_own(message: str, tmp_path: Path) -> None:
     onnx.save(proto, str(tmp_path / "net.onnx"))
     session = InferenceSession(str(tmp_path / "net.onnx"), providers=["CPUExecutionProvider"])
     for graph in (grid(3, 4), path(9), grid(60, 60)):
-        given = inputs(graph)
-        (got,) = session.run(["out"], {name: value.numpy() for name, value in zip(names, given, strict=True)})
-        torch.testing.assert_close(torch.from_numpy(got), net(*given).detach(), atol=1e-4, rtol=1e-4)
+        tensors = inputs(graph)
+        (got,) = session.run(["out"], {name: value.numpy() for name, value in zip(names, tensors, strict=True)})
+        torch.testing.assert_close(torch.from_numpy(got), net(*tensors).detach(), atol=1e-4, rtol=1e-4)

@@ -25,10 +25,10 @@ def chains() -> Domain:
 
 
 def test_training_molecules_are_their_own_nearest(chains: Domain) -> None:
-    found = chains.compare(featurize(TRAINING).graphs)
-    assert found.nearest == TRAINING
-    assert found.similarity.tolist() == [1.0] * len(TRAINING)
-    assert set(found.outside) == {""}
+    comparison = chains.compare(featurize(TRAINING).graphs)
+    assert comparison.nearest == TRAINING
+    assert comparison.similarity.tolist() == [1.0] * len(TRAINING)
+    assert set(comparison.outside) == {""}
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_training_molecules_are_their_own_nearest(chains: Domain) -> None:
     ],
 )
 def test_what_training_did_not_have_is_named(chains: Domain, smiles: str, outside: str) -> None:
-    found = chains.compare(featurize([smiles]).graphs)
-    assert found.outside == [outside]
-    assert (float(found.novelty[0]) > 0.3) == bool(outside)
+    comparison = chains.compare(featurize([smiles]).graphs)
+    assert comparison.outside == [outside]
+    assert (float(comparison.novelty[0]) > 0.3) == bool(outside)
 
 
 def test_the_nearest_molecule_counts_neighbourhoods(chains: Domain) -> None:
     """Without counts, a chain of any length equals that of fifteen carbons."""
-    found = chains.compare(featurize(["C" * 50, "C" * 17 + "O"]).graphs)
-    assert found.nearest == ["C" * 15, "C" * 15 + "O"]
-    assert float(found.similarity[0]) < 0.4 < float(found.similarity[1])
+    comparison = chains.compare(featurize(["C" * 50, "C" * 17 + "O"]).graphs)
+    assert comparison.nearest == ["C" * 15, "C" * 15 + "O"]
+    assert float(comparison.similarity[0]) < 0.4 < float(comparison.similarity[1])
 
 
 def test_neighbourhoods_follow_the_atoms_and_not_their_order() -> None:
@@ -68,9 +68,9 @@ def test_large_tables_store_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(domain, "MOST", 10)
     sample = Domain.of(featurize(TRAINING).graphs, TRAINING)
     assert len(sample.pointer) == 11
-    found = sample.compare(featurize(TRAINING).graphs)
-    assert set(found.nearest) <= set(TRAINING)
-    assert set(found.outside) == {""}  # neighbourhoods are those of all
+    comparison = sample.compare(featurize(TRAINING).graphs)
+    assert set(comparison.nearest) <= set(TRAINING)
+    assert set(comparison.outside) == {""}  # neighbourhoods are those of all
 
 
 def test_intervals_grow_with_the_distance_from_training(fitted: tuple[Fitted, Path]) -> None:

@@ -31,7 +31,7 @@ def classifier(numbers: list[tuple[str, float]]) -> "dgn.DGNClassifier":
 
 def test_parameters_and_clones(regressor: "dgn.DGNRegressor") -> None:
     twin = clone(regressor)
-    assert twin.get_params() == regressor.get_params() == {**QUICK, "random_state": 0, "search": 0}
+    assert twin.get_params() == regressor.get_params() == {**QUICK, "random_state": 0, "search": 0, "descriptors": ""}
     assert twin.set_params(epochs=7).epochs == 7
     assert is_regressor(twin)
     assert is_classifier(dgn.DGNClassifier())
@@ -41,12 +41,12 @@ def test_parameters_and_clones(regressor: "dgn.DGNRegressor") -> None:
 
 def test_regression(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, float]]) -> None:
     smiles = np.array([one for one, _ in numbers[:9]])
-    found = regressor.predict(smiles)
-    assert found.shape == (9,)
-    np.testing.assert_array_equal(found, regressor.predict(smiles[:, None]))
+    prediction = regressor.predict(smiles)
+    assert prediction.shape == (9,)
+    np.testing.assert_array_equal(prediction, regressor.predict(smiles[:, None]))
     low, high = regressor.predict_interval(smiles, 0.5)
-    assert (low < found).all()
-    assert (found < high).all()
+    assert (low < prediction).all()
+    assert (prediction < high).all()
     assert isinstance(regressor.score(smiles, [y for _, y in numbers[:9]]), float)
     assert np.isnan(regressor.predict_spread(smiles)).all()  # one member
     with pytest.warns(UserWarning, match="intervals of 99.9 % are infinite: they need at least 999 validation molec"):
@@ -64,15 +64,15 @@ def test_the_same_seed_gives_the_same_model(regressor: "dgn.DGNRegressor", numbe
 
 def test_classification(classifier: "dgn.DGNClassifier") -> None:
     assert classifier.classes_.tolist() == ["chain", "ring"]
-    found = classifier.predict_proba(["CCO", "c1ccccc1"])
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert classifier.predict(["CCO"]).tolist() == [classifier.classes_[int(found[0, 1] > 0.5)]]
+    probability = classifier.predict_proba(["CCO", "c1ccccc1"])
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    assert classifier.predict(["CCO"]).tolist() == [classifier.classes_[int(probability[0, 1] > 0.5)]]
 
 
 def test_several_targets_with_gaps(numbers: list[tuple[str, float]]) -> None:
     y = np.array([[value, np.nan if n % 3 else -value] for n, (_, value) in enumerate(numbers)])
-    found = dgn.DGNRegressor(**QUICK).fit([one for one, _ in numbers], y).predict(["CCO", "CC"])
-    assert found.shape == (2, 2)
+    prediction = dgn.DGNRegressor(**QUICK).fit([one for one, _ in numbers], y).predict(["CCO", "CC"])
+    assert prediction.shape == (2, 2)
 
 
 class Missing:
@@ -146,18 +146,18 @@ def test_labels_survive_saving(classifier: "dgn.DGNClassifier", tmp_path: Path, 
     low, high = map(str, labels)
     other.model_ = replace(classifier.model_, targets=(Target("y", (low, high)),))
     other.save(tmp_path)
-    found = dgn.DGNClassifier.load(tmp_path, "cpu").classes_.tolist()
-    assert found == list(labels)
-    assert [type(one) for one in found] == [type(one) for one in labels]
+    classes = dgn.DGNClassifier.load(tmp_path, "cpu").classes_.tolist()
+    assert classes == list(labels)
+    assert [type(one) for one in classes] == [type(one) for one in labels]
 
 
 def test_labels_are_sorted_whichever_is_the_positive_one(classifier: "dgn.DGNClassifier", tmp_path: Path) -> None:
     """``dgn fit`` takes active for the positive one; scikit-learn reads probabilities in the order of the labels."""
     flipped = replace(classifier.model_, targets=(Target("y", ("inactive", "active")),), facts={})
     flipped.save(tmp_path / "fit")
-    found = dgn.DGNClassifier.load(tmp_path / "fit", "cpu")
-    found.save(tmp_path / "again")
-    for one in (found, dgn.DGNClassifier.load(tmp_path / "again", "cpu")):
+    loaded = dgn.DGNClassifier.load(tmp_path / "fit", "cpu")
+    loaded.save(tmp_path / "again")
+    for one in (loaded, dgn.DGNClassifier.load(tmp_path / "again", "cpu")):
         assert one.classes_.tolist() == ["active", "inactive"]
         np.testing.assert_array_equal(one.predict_proba(["CCO"])[:, ::-1], classifier.predict_proba(["CCO"]))
 

@@ -10,10 +10,10 @@ CHUNKS = [["CCO", "bad("], ["\udce9"], ["c1ccccc1", " CC "]]
 
 
 def test_unreadable_smiles_are_reported_and_the_others_kept() -> None:
-    found = featurize(["CCO", "C1CC", "", "c1ccccc1", "\udce9"])
-    assert [bool(problem) for problem in found.problems] == [False, True, True, False, True]
+    featurized = featurize(["CCO", "C1CC", "", "c1ccccc1", "\udce9"])
+    assert [bool(problem) for problem in featurized.problems] == [False, True, True, False, True]
     expected = pack_smiles(["CCO", "c1ccccc1"], featurization=CENTRES)
-    assert found.graphs.checksum() == expected.checksum()
+    assert featurized.graphs.checksum() == expected.checksum()
 
 
 def test_all_smiles_of_a_molecule_give_the_same_graph() -> None:
@@ -41,9 +41,9 @@ def test_isotopes_are_not_read(labelled: str, plain: str) -> None:
     ],
 )
 def test_impossible_valences_are_refused_by_the_atom_or_kept(smiles: str, reason: str) -> None:
-    refused, kept = featurize([smiles, "CO"]), featurize([smiles, "CO"], valence="keep")
+    refused, accepted = featurize([smiles, "CO"]), featurize([smiles, "CO"], valence="keep")
     assert (len(refused.graphs), refused.problems, refused.remarks) == (1, [reason, ""], ["", ""])
-    assert (len(kept.graphs), kept.problems, kept.remarks) == (2, ["", ""], [reason, ""])
+    assert (len(accepted.graphs), accepted.problems, accepted.remarks) == (2, ["", ""], [reason, ""])
     assert len(pack_smiles([smiles])) == 1  # official files are read as OGB does
 
 

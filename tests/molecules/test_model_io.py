@@ -30,7 +30,7 @@ GRAPHS = ["CCO", "c1ccccc1CN", "[Na]", "[Na+].[Cl-]"]
 
 
 def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
-    found, folder = fitted
+    result, folder = fitted
     assert sorted(path.name for path in folder.iterdir()) == [
         "README.md", "model.json", "parity.png", "rows.csv", "splits.csv", "weights.safetensors",
     ]  # fmt: skip
@@ -42,14 +42,16 @@ def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
     assert rows[0] == "line,what,done"
     assert rows[-1] == "86,RDKit cannot read the SMILES,left out"
     facts = json.loads((folder / "model.json").read_text())["facts"]
-    assert facts["metrics"]["test"]["mean"]["mae"] == pytest.approx(found.model.facts["metrics"]["test"]["mean"]["mae"])
+    assert facts["metrics"]["test"]["mean"]["mae"] == pytest.approx(
+        result.model.facts["metrics"]["test"]["mean"]["mae"]
+    )
     assert facts["metrics"]["test"]["mean"]["width"] is None  # infinite
 
 
 def test_a_loaded_model_predicts_the_same(fitted: tuple[Fitted, Path]) -> None:
-    found, folder = fitted
+    result, folder = fitted
     graphs = pack_smiles(GRAPHS)
-    one, other = found.model.predict(graphs), load_model(folder, "cpu").predict(graphs)
+    one, other = result.model.predict(graphs), load_model(folder, "cpu").predict(graphs)
     assert torch.equal(one.mean, other.mean)
     assert torch.equal(one.spread, other.spread)
     assert (one.spread > 0).all()

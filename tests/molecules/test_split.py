@@ -29,9 +29,9 @@ def molecules(smiles: list[str], labels: bool = False) -> Molecules:
 
 def test_scaffolds_go_largest_first_and_stay_together() -> None:
     assert scaffold_split(["b", "a", "a", "c", "a", "a", "a", "a", "a", "a"]).tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 0]
-    found = split_molecules(molecules([*RINGS, "C1CCC1C", "CCCC"]), "regression", "scaffold")
-    assert found.assignment.tolist() in ([0] * 8 + [1] * 2 + [0, 2], [0] * 8 + [1] * 2 + [2, 0])  # equal sizes
-    assert found.method == "scaffold"
+    split = split_molecules(molecules([*RINGS, "C1CCC1C", "CCCC"]), "regression", "scaffold")
+    assert split.assignment.tolist() in ([0] * 8 + [1] * 2 + [0, 2], [0] * 8 + [1] * 2 + [2, 0])  # equal sizes
+    assert split.method == "scaffold"
 
 
 @pytest.mark.parametrize("method", ["scaffold", "random"])
@@ -72,10 +72,10 @@ def test_scaffolds_that_leave_a_split_empty_fall_back_to_random_with_a_note() ->
     ring = molecules([f"{'C' * n}c1ccccc1" for n in range(1, 21)])
     with pytest.raises(ValueError, match="got no molecule for"):
         split_molecules(ring, "regression", "scaffold")
-    found = split_molecules(ring, "regression")
-    assert found.method == "random"
-    assert "split at random instead" in found.notes[0]
-    assert torch.bincount(found.assignment.long()).tolist() == [16, 2, 2]
+    split = split_molecules(ring, "regression")
+    assert split.method == "random"
+    assert "split at random instead" in split.notes[0]
+    assert torch.bincount(split.assignment.long()).tolist() == [16, 2, 2]
 
 
 def test_a_random_split_keeps_duplicates_together_and_stratifies_classes() -> None:
@@ -90,16 +90,16 @@ def test_a_random_split_keeps_duplicates_together_and_stratifies_classes() -> No
 def test_a_scaffold_split_keeps_duplicates_together() -> None:
     refused = ["CN12(CCCCC1)CCCC2", "C1CCN2(CC1)(C)CCCC2", "C1CCCN12(C)CCCCC2", "C1CN2(C)(CCCCC2)CC1"]  # valences
     others = [f"{'C' * n}c1ccccc1" for n in range(1, 33)]
-    found = split_molecules(molecules([*others, *refused, *RINGS[-2:], "C1CCC1", "C1CC1"]), "regression")
-    assert found.method == "scaffold"
-    assert len(set(found.assignment[32:36].tolist())) == 1
+    split = split_molecules(molecules([*others, *refused, *RINGS[-2:], "C1CCC1", "C1CC1"]), "regression")
+    assert split.method == "scaffold"
+    assert len(set(split.assignment[32:36].tolist())) == 1
 
 
 def test_atom_map_numbers_do_not_separate_duplicates() -> None:
     pairs = [(f"c1ccccc1{'C' * n}", f"[cH:1]1[cH:2][cH:3][cH:4][cH:5][c:6]1{'C' * n}") for n in range(1, 16)]
     plain, numbered = zip(*pairs, strict=True)
-    found = split_molecules(molecules([*plain, *numbered]), "regression", "random")
-    assert torch.equal(found.assignment[:15], found.assignment[15:])
+    split = split_molecules(molecules([*plain, *numbered]), "regression", "random")
+    assert torch.equal(split.assignment[:15], split.assignment[15:])
 
 
 def test_a_split_column() -> None:
@@ -139,8 +139,8 @@ def test_targets_without_training_values_are_left_out_with_a_note(
     values[15:, 1] = 1 + torch.arange(5) % 2 if task == "regression" else torch.arange(5) % 2
     if task != "regression":
         values[10] = torch.tensor([torch.nan, 1])  # one class is not enough
-    found, problems = read_molecules([f"{'C' * n}O" for n in range(2, 22)], values, range(20))
-    data = TableData("smiles", task, (Target("A"), Target("B")), 20, found, tuple(problems))
+    alcohols, problems = read_molecules([f"{'C' * n}O" for n in range(2, 22)], values, range(20))
+    data = TableData("smiles", task, (Target("A"), Target("B")), 20, alcohols, tuple(problems))
     split = Split(torch.tensor([0] * 15 + [1] * 2 + [2] * 3, dtype=torch.uint8), "column")
     with pytest.raises(ValueError, match=r"target 'B': expected .* in the training split"):
         fit_table(data, split, FitOptions(1, 1), tmp_path / "training")

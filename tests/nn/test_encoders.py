@@ -16,18 +16,18 @@ def categories(sizes, rows=50):
 
 @several_sizes
 def test_one_embedding_per_column_is_summed(sizes):
-    encoder, given = CategoryEncoder(sizes, 7), categories(sizes)
+    encoder, codes = CategoryEncoder(sizes, 7), categories(sizes)
     tables = encoder.weight.split(list(sizes))
-    expected = sum(nn.functional.embedding(given[:, c], table) for c, table in enumerate(tables))
-    torch.testing.assert_close(encoder(given), expected)
+    expected = sum(nn.functional.embedding(codes[:, c], table) for c, table in enumerate(tables))
+    torch.testing.assert_close(encoder(codes), expected)
 
 
 @several_sizes
 def test_a_table_gives_the_embedding_of_each_edge(sizes):
-    encoder, given = CategoryEncoder(sizes, 7).double(), categories(sizes)
-    table = encoder.as_table(given)
+    encoder, codes = CategoryEncoder(sizes, 7).double(), categories(sizes)
+    table = encoder.as_table(codes)
     assert table.table.size(0) == torch.tensor(sizes).prod()
-    looked_up, direct = table.table[table.row], encoder(given)
+    looked_up, direct = table.table[table.row], encoder(codes)
     torch.testing.assert_close(looked_up, direct)
     slope = torch.randn_like(direct)
     gradients = [torch.autograd.grad(out, encoder.weight, slope)[0] for out in (looked_up, direct)]

@@ -22,9 +22,9 @@ def make(count=3):
 
 def test_what_they_say_is_their_mean():
     networks, x = make(), torch.randn(3, 2, dtype=torch.float64)
-    said = torch.stack([network(x, EDGES, batch=BATCH) for network in networks])
-    assert not torch.allclose(said[0], said[1])
-    torch.testing.assert_close(Ensemble(networks).eval()(x, EDGES, batch=BATCH), said.mean(dim=0))
+    outputs = torch.stack([network(x, EDGES, batch=BATCH) for network in networks])
+    assert not torch.allclose(outputs[0], outputs[1])
+    torch.testing.assert_close(Ensemble(networks).eval()(x, EDGES, batch=BATCH), outputs.mean(dim=0))
 
 
 def test_every_branch_has_the_gradient_that_it_has_alone():
@@ -35,9 +35,9 @@ def test_every_branch_has_the_gradient_that_it_has_alone():
         loss = (network(x, EDGES, batch=BATCH) - target).square().mean()
         alone += torch.autograd.grad(loss, list(network.parameters()))
     ensemble = Ensemble(networks)
-    said = ensemble(x, EDGES, batch=BATCH)
-    assert said.shape == (3, 2)
-    (said - target.repeat(3, 1)).square().mean().backward()
+    outputs = ensemble(x, EDGES, batch=BATCH)
+    assert outputs.shape == (3, 2)
+    (outputs - target.repeat(3, 1)).square().mean().backward()
     for parameter, gradient in zip(ensemble.parameters(), alone, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
 
@@ -51,8 +51,8 @@ def test_every_branch_is_reset():
 
 
 def test_it_is_asked_as_a_network_is():
-    given = {"aggregators": ["mean"], "scalers": ["amplification"], "delta": 1.5, "num_layers": 1}
-    ensemble = Ensemble([make_dgn(2, 6, **given) for _ in range(2)])
+    options = {"aggregators": ["mean"], "scalers": ["amplification"], "delta": 1.5, "num_layers": 1}
+    ensemble = Ensemble([make_dgn(2, 6, **options) for _ in range(2)])
     assert ensemble.plan is ensemble.members[0].plan
     assert ensemble.delta == 1.5
 

@@ -68,14 +68,14 @@ def test_kernels_train_as_the_reference_does(options):
     pytest.importorskip("numba", reason="Numba is not installed")
     graph = grid(16, 16)  # as many messages as the kernels are worth
     (edge_index, num_nodes), (_, field, gap) = graph, solve(graph)
-    x, found = random(num_nodes, 128), {}
+    x, results = random(num_nodes, 128), {}
     for backend in ("reference", "cpu"):
         torch.manual_seed(0)
         conv = DGNConv(128, 16, NAMES, backend=backend, **options).double()
         leaf = x.clone().requires_grad_()
         out = conv(leaf, edge_index, edge_field=field, gap=gap)
-        found[backend] = [out, *torch.autograd.grad(out.square().sum(), [leaf, *conv.parameters()])]
-    torch.testing.assert_close(found["cpu"], found["reference"])
+        results[backend] = [out, *torch.autograd.grad(out.square().sum(), [leaf, *conv.parameters()])]
+    torch.testing.assert_close(results["cpu"], results["reference"])
 
 
 def test_two_sets_of_nodes():
@@ -90,13 +90,13 @@ def batch(seed=None):
     """Graphs with repeated eigenvalues and one without, in a basis of the draw."""
     made = []
     for edge_index, num_nodes in [*REPEATED, path(5)]:
-        given = Data(x=random(num_nodes, 3).float(), edge_index=edge_index, num_nodes=num_nodes)
-        given = AddDirections(k=4)(given)
+        data = Data(x=random(num_nodes, 3).float(), edge_index=edge_index, num_nodes=num_nodes)
+        data = AddDirections(k=4)(data)
         if seed is not None:
             d = dgn.directions(edge_index, num_nodes, k=4).resample(torch.Generator().manual_seed(seed))
-            given.node_potential = d.potential.float()
-            given.edge_field = dgn.gradient(d.potential, edge_index).float()
-        made.append(given)
+            data.node_potential = d.potential.float()
+            data.edge_field = dgn.gradient(d.potential, edge_index).float()
+        made.append(data)
     return Batch.from_data_list(made)
 
 
@@ -115,7 +115,7 @@ def test_a_group_costs_no_parameters():
 
 
 def test_without_gaps_a_network_says_what_is_missing():
-    given = batch()
-    del given.gap
+    graphs = batch()
+    del graphs.gap
     with pytest.raises(ValueError, match=r"gap: expected shape .* got None; dgn.transforms.AddDirections adds them"):
-        make_network(NAMES)(given)
+        make_network(NAMES)(graphs)

@@ -335,8 +335,8 @@ def test_export_with_more_nodes_and_edges():
     loaded = torch.export.load(file).module()
     edge_index, num_nodes = grid(60, 60)
     assert edge_index.size(1) > 8191
-    given = random(num_nodes, 4), edge_index, random(edge_index.size(1), 1), torch.zeros(num_nodes, dtype=torch.long)
-    torch.testing.assert_close(loaded(*given), Fixed()(*given), atol=1e-4, rtol=1e-4)
+    inputs = random(num_nodes, 4), edge_index, random(edge_index.size(1), 1), torch.zeros(num_nodes, dtype=torch.long)
+    torch.testing.assert_close(loaded(*inputs), Fixed()(*inputs), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # in Lightning

@@ -94,7 +94,7 @@ def test_without_momentum_statistics_are_the_mean_over_batches():
 def test_rows_are_counted_in_single_precision(dtype):
     x = (torch.randn(70_000, 2, generator=torch.Generator().manual_seed(0)) + 1).to(dtype)  # more than half can count
     ours, theirs = BatchNorm(2), nn.BatchNorm1d(2)
-    found, expected = ours(x, torch.ones(len(x), 1)), theirs(x.float())
-    assert found.dtype == dtype
-    torch.testing.assert_close(found, expected.to(dtype), rtol=1e-2, atol=1e-3)
+    out, expected = ours(x, torch.ones(len(x), 1)), theirs(x.float())
+    assert out.dtype == dtype
+    torch.testing.assert_close(out, expected.to(dtype), rtol=1e-2, atol=1e-3)
     torch.testing.assert_close(ours.running_mean, theirs.running_mean, rtol=1e-4, atol=1e-4)

@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from dgn.encodings import EdgeTypes
-from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, NetworkSettings, StructuralEncoder
+from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, GraphEncoder, NetworkSettings, StructuralEncoder
 from dgn.testing import complete, cycle, path
 from dgn.transforms import AddRandomWalkPE, AddRings
 from tests.networks import make_dgn
@@ -107,3 +107,31 @@ def test_a_graph_without_edges_has_no_kinds() -> None:
     )
     nothing = {"edge_index": torch.zeros(2, 0).long(), "edge_attr": torch.zeros(0, 2).long()}
     assert net.eval()(Data(x=torch.randn(1, 3), edge_rings=torch.zeros(0, 1).long(), **nothing)).shape == (1, 1)
+
+
+def test_features_of_graphs_are_standardized_clipped_and_may_be_missing() -> None:
+    encoder = GraphEncoder(torch.tensor([2.0, 1.0]), torch.tensor([-1.0, 0.0]), 3, dropout=0.5).eval()
+    values = torch.tensor([[1.0, 3.0], [1e30, -1e30], [torch.nan, 3.0]])
+    read = torch.tensor([[1.0, 3.0], [5.0, -5.0], [0.0, 3.0]])
+    torch.testing.assert_close(encoder(values), encoder.linear(read).relu())
+    with pytest.raises(ValueError, match=r"graph_attr: expected 2 numbers of each graph, got none"):
+        encoder(None)
+    with pytest.raises(ValueError, match=r"graph_attr: expected 2 numbers of each graph, got shape \[3, 1\]"):
+        encoder(values[:, :1])
+
+
+def test_the_head_reads_features_of_graphs() -> None:
+    torch.manual_seed(0)
+    encoder = GraphEncoder(torch.ones(2), torch.zeros(2), 4)
+    net = make_dgn(CategoryEncoder((3,), 8), 8, num_layers=1, aggregators=("mean",), graph_encoder=encoder).eval()
+    made = graphs()[:2]
+    for index, data in enumerate(made):
+        data.graph_attr = torch.tensor([[1.0 + index, -index]])
+    together = net(Batch.from_data_list(made))
+    torch.testing.assert_close(together, torch.cat([net(data) for data in made]))
+    other = made[0].clone()
+    other.graph_attr = other.graph_attr + 1
+    assert not torch.equal(net(other), net(made[0]))
+    assert torch.equal(net(other, returns="embedding"), net(made[0], returns="embedding"))
+    with pytest.raises(ValueError, match="graph_encoder: expected none for predictions of nodes"):
+        make_dgn(CategoryEncoder((3,), 8), 8, aggregators=("mean",), readout="nodes", graph_encoder=encoder)

@@ -26,19 +26,19 @@ def by_definition(aggregated, weight, graph):
 @pytest.mark.parametrize("out", [5, 16])
 def test_groups_give_the_scaled_sum_and_its_gradients(graph, out):
     draw = torch.Generator().manual_seed(1)
-    given = [torch.randn(rows, 12, generator=draw).double().requires_grad_() for rows in (80, 3 * out)]
+    inputs = [torch.randn(rows, 12, generator=draw).double().requires_grad_() for rows in (80, 3 * out)]
     weights = torch.randn(80, out, generator=draw).double()
-    found = update_by_degree(*given, graph, SCALERS, 1.3), by_definition(*given, graph)
-    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-12)
-    grads = (torch.autograd.grad((y * weights).sum(), given) for y in found)
+    results = update_by_degree(*inputs, graph, SCALERS, 1.3), by_definition(*inputs, graph)
+    torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
+    grads = (torch.autograd.grad((y * weights).sum(), inputs) for y in results)
     for mine, theirs in zip(*grads, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_gradcheck(graph):
     draw = torch.Generator().manual_seed(1)
-    given = [torch.randn(rows, 3, generator=draw).double().requires_grad_() for rows in (80, 3 * 2)]
-    assert torch.autograd.gradcheck(lambda *tensors: update_by_degree(*tensors, graph, SCALERS, 1.3), given)
+    inputs = [torch.randn(rows, 3, generator=draw).double().requires_grad_() for rows in (80, 3 * 2)]
+    assert torch.autograd.gradcheck(lambda *tensors: update_by_degree(*tensors, graph, SCALERS, 1.3), inputs)
 
 
 def test_groups_hold_every_node_once_by_degree(graph):

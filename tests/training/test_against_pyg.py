@@ -37,13 +37,13 @@ def molecules(count=30, seed=0):
     def whole(high, shape=(1,)):
         return torch.randint(high, shape, generator=draw)
 
-    given = []
+    structures = []
     for number in range(count):
         n = 1 if number == 3 else 2 + int(whole(19))
         bonds = {(int(whole(i)), i) for i in range(1, n)} | {tuple(sorted(whole(n, (2,)).tolist())) for _ in range(3)}
         edges = torch.tensor(sorted(pair for pair in bonds if pair[0] != pair[1]), dtype=torch.long).view(-1, 2).T
-        given.append((torch.cat([edges, edges.flip(0)], dim=1), n))
-    packed = PackedGraphs.pack(given)
+        structures.append((torch.cat([edges, edges.flip(0)], dim=1), n))
+    packed = PackedGraphs.pack(structures)
     nodes, edges, graphs = packed.num_nodes, packed.num_edges, len(packed)
     return add_directions(packed, k=2).with_values(
         nodes={"x": torch.stack([whole(9, (nodes,)), whole(4, (nodes,))], dim=1)},
@@ -105,8 +105,8 @@ def test_padded_batches_train_as_pyg_does(settings, name, targets):
     every = [cut(torch.randperm(len(graphs), generator=draw), BATCH) for _ in range(STEPS)]
     numbers = torch.cat(every)[:STEPS]
     mine = our_losses(ours, graphs, numbers, make_objective(name))
-    found = pyg_losses(theirs, graphs, numbers, name)
-    torch.testing.assert_close(mine, found, rtol=1e-4, atol=1e-6)
+    reference = pyg_losses(theirs, graphs, numbers, name)
+    torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-6)
     assert mine[-4:].mean() < mine[:4].mean()  # it does learn
     state, expected = pyg.as_pyg_state(ours), theirs.state_dict()
     for key in [key for key in state if "running" in key]:

@@ -53,9 +53,9 @@ def test_reflection_flips_whole_directions_of_graphs(dataset):
     field, result = dataset.edges["edge_field"], augmented(dataset, reflection=True)
     assert torch.equal(result.abs(), field.abs())
     flipped = (result * field < 0) & (field != 0)
-    kept = (result * field > 0) & (field != 0)
+    unflipped = (result * field > 0) & (field != 0)
     flips = torch.zeros(40, 2).index_add(0, of_edge(dataset), flipped.float()) > 0
-    keeps = torch.zeros(40, 2).index_add(0, of_edge(dataset), kept.float()) > 0
+    keeps = torch.zeros(40, 2).index_add(0, of_edge(dataset), unflipped.float()) > 0
     assert not (flips & keeps).any()  # one sign for a graph
     assert 8 < flips[:, 0].sum() < 32
     assert 4 < (flips[:, 0] ^ flips[:, 1]).sum() < 36  # one draw for each direction
@@ -227,14 +227,14 @@ def losses(augmentation, network=MappingProxyType({}), graphs=None):
 
 
 def test_training_on_rings_differs_with_and_without_resampling():
-    known = make_benchmark().graphs
+    example = make_benchmark().graphs
     rings = add_directions(PackedGraphs.pack([cycle(5 + index % 4) for index in range(60)]), k=1)
     draw = torch.Generator().manual_seed(0)
     x = torch.randint(5, (rings.num_nodes,), generator=draw)
     split = torch.arange(60) % 3
     rings = rings.with_values(
         nodes={"x": x},
-        edges={"edge_attr": torch.zeros(rings.num_edges, dtype=known.edges["edge_attr"].dtype)},
+        edges={"edge_attr": torch.zeros(rings.num_edges, dtype=example.edges["edge_attr"].dtype)},
         graphs={"y": torch.rand(60, generator=draw), "split": split.to(torch.uint8)},
     )
     plain, resampled = (losses({"resample": resample}, graphs=rings) for resample in (False, True))
@@ -359,12 +359,12 @@ def test_input_noise_is_constant_over_a_graph(pictures):
 
 
 def test_input_noise_is_scaled_by_the_deviation_of_training_nodes():
-    known = make_benchmark("classification", coordinates=True)
-    x = torch.rand(known.graphs.num_nodes, 2, generator=torch.Generator().manual_seed(3))
-    shown = (known.graphs.graphs["split"] == 0)[known.graphs.graph.batch]
+    original = make_benchmark("classification", coordinates=True)
+    x = torch.rand(original.graphs.num_nodes, 2, generator=torch.Generator().manual_seed(3))
+    shown = (original.graphs.graphs["split"] == 0)[original.graphs.graph.batch]
     for factor in (1, 100):
-        graphs = known.graphs.with_values(nodes={"x": torch.where(shown[:, None], x, factor * x)})
-        benchmark = replace(known, graphs=graphs, node_categories=None)
+        graphs = original.graphs.with_values(nodes={"x": torch.where(shown[:, None], x, factor * x)})
+        benchmark = replace(original, graphs=graphs, node_categories=None)
         dataset = prepare(make_experiment(augmentation={"input_noise": 0.2}), benchmark, torch.device("cpu")).store
         torch.testing.assert_close(dataset.deviation, x[shown].std(dim=0, unbiased=False))
 

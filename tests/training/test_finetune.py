@@ -58,10 +58,10 @@ def test_frozen_weights_and_statistics_stay_and_free_ones_change(
     experiment = make(source, training={"freeze": freeze, **settings})
     (result,) = train(experiment, add_inputs(other_benchmark(), experiment), [2], tmp_path, "cpu")
     before, after = weights(source), weights(tmp_path / "seed-2")
-    kept = [name for name in before if not name.startswith("head") and before[name].is_floating_point()]
-    changed = [name for name in kept if not torch.equal(before[name], after[name])]
+    body = [name for name in before if not name.startswith("head") and before[name].is_floating_point()]
+    changed = [name for name in body if not torch.equal(before[name], after[name])]
     fixed = {"structure.scale", "structure.offset", "edge_encoder.features"}
-    assert set(changed) == (set() if freeze else set(kept) - fixed)
+    assert set(changed) == (set() if freeze else set(body) - fixed)
     assert after["head.4.weight"].shape == (3, 2)
     assert result.parameters == sum(p.numel() for p in load_trained(tmp_path / "seed-2", "cpu").network.parameters())
     assert len({row["train_loss"] for row in result.history}) == 3  # the head learns

@@ -74,10 +74,10 @@ NEW_GRAPHS: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("case", NEW_GRAPHS)
 def test_new_graphs_get_the_inputs_of_the_training_graphs(case: str, tmp_path: Path) -> None:
     changes, numbers = NEW_GRAPHS[case]
-    experiment, known = make_experiment(**changes), make_benchmark(numbers=numbers)
-    data, graphs, k = experiment.data, known.graphs, experiment.num_directions
+    experiment, original = make_experiment(**changes), make_benchmark(numbers=numbers)
+    data, graphs, k = experiment.data, original.graphs, experiment.num_directions
     raw = replace(graphs, nodes={"x": graphs.nodes["x"]}, edges={"edge_attr": graphs.edges["edge_attr"]})
-    benchmark = replace(known, graphs=add_directions(raw, k, data.normalization) if k else raw)
+    benchmark = replace(original, graphs=add_directions(raw, k, data.normalization) if k else raw)
     benchmark = with_encodings(benchmark, data.rwse_steps, data.ring_sizes)
     (result,) = train(experiment, benchmark, [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", "cpu")
@@ -133,20 +133,20 @@ def test_edge_features_that_a_network_reads_are_required(tmp_path: Path) -> None
 @pytest.mark.parametrize("edge_dim", [4, None])
 def test_edge_types_of_other_training_graphs_are_refused(edge_dim: int | None, tmp_path: Path) -> None:
     """Edge types are numbered by their frequency in the training graphs, and the weights follow that order."""
-    known = make_benchmark()
-    split = known.graphs.graphs["split"]
-    other = replace(known, graphs=known.graphs.with_values(graphs={"split": split.flip(0)}))
+    benchmark = make_benchmark()
+    split = benchmark.graphs.graphs["split"]
+    other = replace(benchmark, graphs=benchmark.graphs.with_values(graphs={"split": split.flip(0)}))
     experiment = make_experiment(
         data={"ring_sizes": [3, 5]}, network={"message": "complex" if edge_dim else "simple", "edge_dim": edge_dim}
     )
-    train(experiment, with_encodings(known, 0, (3, 5)), [0], tmp_path, "cpu")
+    train(experiment, with_encodings(benchmark, 0, (3, 5)), [0], tmp_path, "cpu")
     trained = load_trained(tmp_path / "seed-0", "cpu")
     with pytest.raises(
         ValueError, match=r"data: expected graphs with random_walk 0 and rings \[3, 5\], edge types \w+"
     ):
         trained.predict(with_encodings(other, 0, (3, 5)).graphs)
     with pytest.raises(ValueError, match=r"data: expected graphs with .*, got random_walk 2"):
-        trained.predict(with_encodings(known, 2).graphs)
+        trained.predict(with_encodings(benchmark, 2).graphs)
 
 
 def test_the_train_split_has_the_fraction_that_was_trained_on(tmp_path: Path) -> None:

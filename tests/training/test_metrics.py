@@ -22,11 +22,11 @@ def make_labels(rows: int, tasks: int, missing: float = 0.3) -> tuple[Tensor, Te
 
 
 def by_rule(score: object, prediction: Tensor, target: Tensor) -> float:
-    found = []
+    scores = []
     for p, t in zip(prediction.numpy().T, target.numpy().T, strict=True):
         if (t == 1).any() and (t == 0).any():
-            found.append(score(t[~np.isnan(t)], p[~np.isnan(t)]))  # type: ignore[operator]
-    return float(np.mean(found))
+            scores.append(score(t[~np.isnan(t)], p[~np.isnan(t)]))  # type: ignore[operator]
+    return float(np.mean(scores))
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_missing_labels_do_not_count() -> None:
 
 
 def test_all_metrics_of_an_objective_come_by_name() -> None:
-    found = make_objective("node-classification").metrics(torch.eye(2), torch.tensor([0, 1]), batches=[2])
-    assert found == {"balanced-accuracy": 1.0, "balanced-accuracy-old": 1.0, "accuracy": 1.0}
+    metrics = make_objective("node-classification").metrics(torch.eye(2), torch.tensor([0, 1]), batches=[2])
+    assert metrics == {"balanced-accuracy": 1.0, "balanced-accuracy-old": 1.0, "accuracy": 1.0}

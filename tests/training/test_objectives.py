@@ -17,8 +17,8 @@ def class_weighted(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def labelled_binary(prediction: Tensor, target: Tensor) -> Tensor:
-    known = ~target.isnan()
-    return functional.binary_cross_entropy_with_logits(prediction[known], target[known])
+    labelled = ~target.isnan()
+    return functional.binary_cross_entropy_with_logits(prediction[labelled], target[labelled])
 
 
 PLAIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -81,8 +81,8 @@ def test_terms_add_up_over_batches(name: str) -> None:
     weight = torch.cat([torch.ones(27), torch.zeros(3)])
     objective = make_objective(name)
     parts = list(zip(prediction.split(7), target.split(7), weight.split(7), strict=True))
-    found = [objective.statistics(*part) for part in parts]
-    statistics = None if found[0] is None else torch.stack([one for one in found if one is not None]).sum(dim=0)
+    partial = [objective.statistics(*part) for part in parts]
+    statistics = None if partial[0] is None else torch.stack([one for one in partial if one is not None]).sum(dim=0)
     terms = [objective.loss(*part, statistics) for part in parts]
     whole = objective.loss(prediction, target, weight)
     torch.testing.assert_close(sum(numerator for numerator, _ in terms), whole[0])
@@ -99,10 +99,10 @@ def test_nothing_counts_in_an_empty_or_unlabelled_batch(name: str) -> None:
 
 def test_missing_classes_are_left_out() -> None:
     prediction = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    target, known = torch.tensor([0, -1, 2, 2]), torch.tensor([0, 2, 3])
+    target, labelled = torch.tensor([0, -1, 2, 2]), torch.tensor([0, 2, 3])
     for name in ("classification", "node-classification"):
         numerator, denominator = make_objective(name).loss(prediction, target, torch.ones(4))
-        torch.testing.assert_close(numerator / denominator, PLAIN[name](prediction[known], target[known]))
+        torch.testing.assert_close(numerator / denominator, PLAIN[name](prediction[labelled], target[labelled]))
 
 
 @pytest.mark.parametrize("name", ["classification", "node-classification"])
@@ -170,5 +170,5 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 def test_numbers_of_classes_may_be_floats() -> None:
     prediction, target = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 2, 1, -1])
     expected = classes(prediction, target, torch.ones(4))
-    for given in (target.float(), target.float()[:, None]):
-        torch.testing.assert_close(classes(prediction, given, torch.ones(4)), expected)
+    for labels in (target.float(), target.float()[:, None]):
+        torch.testing.assert_close(classes(prediction, labels, torch.ones(4)), expected)

@@ -34,10 +34,10 @@ def test_a_written_run_is_read_again(tmp_path: Path, make_run: Any) -> None:
 
 def test_a_result_file_stands_alone(tmp_path: Path, make_run: Any) -> None:
     write_run(tmp_path, make_run(), HISTORY)
-    told = json.loads((seed_folder(tmp_path, 41) / RESULT).read_text())
-    assert told["experiment"]["network"]["hidden"] == 75
-    assert {"seed", "metrics", "parameters", "steps", "seconds", "device", "versions", "stopped"} < set(told)
-    assert "history" not in told
+    result = json.loads((seed_folder(tmp_path, 41) / RESULT).read_text())
+    assert result["experiment"]["network"]["hidden"] == 75
+    assert {"seed", "metrics", "parameters", "steps", "seconds", "device", "versions", "stopped"} < set(result)
+    assert "history" not in result
 
 
 def test_a_run_is_made_from_what_the_loop_returns() -> None:
@@ -82,10 +82,10 @@ def test_the_same_experiment_comes_back_to_its_folder_and_another_does_not(tmp_p
     assert not is_begun(tmp_path, other)  # no seed has begun yet
     write_run(tmp_path, make_run("digits/mean"), HISTORY)
     assert is_begun(tmp_path, replace(base, training=replace(base.training, seeds=(1, 2))))
-    told = (
+    message = (
         r"differs in network.hidden \(7 there, 8 requested\), training.epochs \(7 there, 8 requested\); choose another"
     )
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         is_begun(tmp_path, other)
     with pytest.raises(ValueError, match="and 1 more; choose another"):
         is_begun(tmp_path, replace(other, data=replace(other.data, path="a", train_fraction=0.5)))

@@ -12,11 +12,11 @@ from dgn.training.schedule import Schedule, cosine
 
 def rates(settings, watched):
     """The learning rate after each value."""
-    schedule, found = Schedule.start(settings), []
+    schedule, learning_rates = Schedule.start(settings), []
     for value in watched:
         schedule = schedule.after(value, settings)
-        found.append(schedule.rate)
-    return found
+        learning_rates.append(schedule.rate)
+    return learning_rates
 
 
 def random_course(seed, length=300):

@@ -23,9 +23,11 @@ def test_gaps_are_read_and_left_behind():
     store = prepare(make_experiment(network=GROUPS), make_benchmark(), torch.device("cpu")).store
     assert store.weights.edge.size(1) == 4  # two directions of a group, their average, and dx1
     assert set(store.nodes) == {"x"}
-    kept = prepare(make_experiment(network=GROUPS, augmentation=RESAMPLE), make_benchmark(), torch.device("cpu")).store
-    assert set(kept.nodes) == {"x", "gap"}
-    assert kept.eigenspaces is not None
+    resampled = prepare(
+        make_experiment(network=GROUPS, augmentation=RESAMPLE), make_benchmark(), torch.device("cpu")
+    ).store
+    assert set(resampled.nodes) == {"x", "gap"}
+    assert resampled.eigenspaces is not None
 
 
 def test_more_directions_are_found_where_a_group_needs_them(monkeypatch, tmp_path):
@@ -55,16 +57,16 @@ def test_edge_features_that_are_not_there_are_named():
 
 def test_arcsine_potentials_are_trained_on_and_predicted_with(monkeypatch, tmp_path):
     monkeypatch.setenv("DGN_CACHE", str(tmp_path / "cache"))
-    known = make_benchmark()
-    bare = replace(known, graphs=first_directions(known.graphs, 0))
+    benchmark = make_benchmark()
+    bare = replace(benchmark, graphs=first_directions(benchmark.graphs, 0))
     potentials = {}
     for arcsine in (False, True):
         experiment = make_experiment(data={"arcsine": arcsine}, network={"num_eigenvector_features": 1})
         store = prepare(experiment, bare, torch.device("cpu")).store
         potentials[arcsine] = store.nodes["node_potential"]
-    found = dgn.directions(bare.graphs, k=1)
-    torch.testing.assert_close(potentials[False], found.potential.float())
-    torch.testing.assert_close(potentials[True], dgn.arcsine(found.potential, found.component).float())
+    directions = dgn.directions(bare.graphs, k=1)
+    torch.testing.assert_close(potentials[False], directions.potential.float())
+    torch.testing.assert_close(potentials[True], dgn.arcsine(directions.potential, directions.component).float())
 
 
 @pytest.mark.parametrize("message", ["simple", "complex"])
@@ -107,9 +109,9 @@ def test_labels_are_smoothed_in_training_and_scored_as_they_are():
 def test_coordinates_have_no_gaps():
     benchmark = make_benchmark(coordinates=True)
     nodes = {name: values for name, values in benchmark.graphs.nodes.items() if name != "gap"}
-    given = replace(benchmark, graphs=replace(benchmark.graphs, nodes=nodes))
+    without_gaps = replace(benchmark, graphs=replace(benchmark.graphs, nodes=nodes))
     with pytest.raises(ValueError, match="gap: expected shape"):
-        prepare(make_experiment(network=GROUPS), given, torch.device("cpu"))
+        prepare(make_experiment(network=GROUPS), without_gaps, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("part", ["train", "val", "test"])

@@ -275,7 +275,8 @@ def test_half_precision_keeps_single_precision_weights(monkeypatch):
     used = []
     linear = torch.nn.functional.linear
     monkeypatch.setattr(
-        "torch.nn.functional.linear", lambda *given: used.append(torch.is_autocast_enabled("cpu")) or linear(*given)
+        "torch.nn.functional.linear",
+        lambda *arguments: used.append(torch.is_autocast_enabled("cpu")) or linear(*arguments),
     )
     train(make_experiment(training={"precision": "bf16-mixed", "epochs": 1}), make_benchmark(), [0], device="cpu")
     assert set(used) == {True, False}  # training, then scores
@@ -283,18 +284,18 @@ def test_half_precision_keeps_single_precision_weights(monkeypatch):
 
 @pytest.mark.parametrize("before", ["highest", "medium"])
 def test_tf32_lasts_as_long_as_training(before):
-    found, kept = [], torch.get_float32_matmul_precision()
+    precisions, initial = [], torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(before)
     try:
         experiment = make_experiment(training={"precision": "tf32-true", "epochs": 1})
         train(
             experiment, make_benchmark(), [0], device="cpu",
-            on_epoch=lambda _: found.append(torch.get_float32_matmul_precision()),
+            on_epoch=lambda _: precisions.append(torch.get_float32_matmul_precision()),
         )  # fmt: skip
         assert torch.get_float32_matmul_precision() == before
     finally:
-        torch.set_float32_matmul_precision(kept)
-    assert found == ["high"]
+        torch.set_float32_matmul_precision(initial)
+    assert precisions == ["high"]
 
 
 def test_graphs_with_a_field_need_no_eigenvectors(monkeypatch):

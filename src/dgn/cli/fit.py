@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dgn.molecules.featurize import Valence
     from dgn.molecules.fit import FitOptions, Fitted
     from dgn.molecules.model_io import Model
-    from dgn.molecules.rows import TableData
+    from dgn.molecules.rows import Censored, TableData
     from dgn.molecules.split import Split
     from dgn.molecules.table import Table
 
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 FeatureColumns = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column of numbers to read beside the graph; may be repeated."),
+]
+Descriptors = Annotated[
+    str,
+    typer.Option(
+        help="Descriptors of whole molecules for the head of the networks: rdkit, morgan or rdkit+morgan.",
+        show_default="none",
+    ),
+]
+Weights = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of weights of the rows in training, 0 or more.")
+]
+ClassWeights = Annotated[
+    str | None, typer.Option(help="balanced: both classes of a target count the same in training.", show_default="none")
 ]
 SplitMethod = Annotated[
     str | None,
@@ -40,6 +53,9 @@ Folds = Annotated[
 Logarithm = Annotated[
     bool, typer.Option("--log", help="Learn the logarithm of the targets; predictions are in their unit.")
 ]
+CensoredOption = Annotated[
+    str, typer.Option(help="Target values such as > 10: keep (as bounds) or drop (treat as missing).")
+]
 ValenceOption = Annotated[
     str, typer.Option(help="Molecules with impossible valences, such as CF(F)F: refuse (leave out) or keep.")
 ]
@@ -50,6 +66,12 @@ Seed = Annotated[
 SearchTrials = Annotated[
     int,
     typer.Option(help="Trials of a hyperparameter search on the validation split; 0: default settings.", min=0),
+]
+StartModel = Annotated[
+    str | None, typer.Option("--from", metavar="MODEL", help="Pretrained network or model folder to fine-tune.")
+]
+TestFraction = Annotated[
+    float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
 ]
 
 
@@ -65,6 +87,9 @@ def command(
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
     ] = None,
     features: FeatureColumns = None,
+    descriptors: Descriptors = "",
+    weights: Weights = None,
+    class_weights: ClassWeights = None,
     task: Annotated[
         str | None,
         typer.Option(help="regression, binary (two classes) or multi-label.", show_default="detected"),
@@ -75,9 +100,8 @@ def command(
     folds: Folds = 0,
     replicates: Annotated[int, typer.Option(help="Fits with other seeds of split and networks.", min=1)] = 1,
     log: Logarithm = False,
-    test: Annotated[
-        float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
-    ] = None,
+    censored: CensoredOption = "keep",
+    test: TestFraction = None,
     out: Annotated[Path | None, typer.Option(help="New folder for the model.", show_default="TABLE-model")] = None,
     epochs: Annotated[
         int | None,
@@ -87,9 +111,7 @@ def command(
         int, typer.Option(help="Ensemble members; predictions are their mean and standard deviation.", min=1)
     ] = 5,
     search: SearchTrials = 0,
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="MODEL", help="Pretrained network or model folder to fine-tune.")
-    ] = None,
+    start: StartModel = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
@@ -106,8 +128,10 @@ def command(
     from dgn.molecules.folder import check_free
     from dgn.molecules.table import open_table
 
-    console, options = make_console(), FitOptions(ensemble_size, epochs, seed, device, search, start, freeze)
-    reading = TableOptions(smiles, tuple(target or ()), tuple(features or ()), task, split, test, valence, log, splits)
+    console = make_console()
+    options = FitOptions(ensemble_size, epochs, seed, device, search, start, freeze, descriptors, class_weights)
+    columns = (smiles, tuple(target or ()), tuple(features or ()), weights)
+    reading = TableOptions(*columns, task, split, test, valence, log, censored, splits)
     check_settings(reading, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
@@ -126,11 +150,13 @@ class TableOptions:
     smiles: str | None
     targets: tuple[str, ...]
     features: tuple[str, ...]
+    weights: str | None
     task: str | None
     split: str | None
     test: float | None
     valence: str
     log: bool
+    censored: str
     splits: Path | None
     fold: tuple[int, int] | None = None
 
@@ -165,12 +191,14 @@ def check_settings(reading: TableOptions, search: int, device: str) -> None:
     from dgn.graph.checks import check_option, check_package
     from dgn.molecules.columns import TASKS
     from dgn.molecules.featurize import VALENCES
+    from dgn.molecules.rows import CENSORED
     from dgn.molecules.split import check_test_fraction
     from dgn.training.devices import choose_device
 
     if reading.task is not None:
         check_option("task", reading.task, TASKS)
     check_option("valence", reading.valence, VALENCES)
+    check_option("censored", reading.censored, CENSORED)
     check_test_fraction(reading.test)
     if reading.splits is not None and (reading.split is not None or reading.test):
         raise ValueError("splits: expected no --split and --test beside it, except --test 0, got one; leave it out")
@@ -191,7 +219,8 @@ def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[Tabl
     if reading.splits is None and reading.fold is None:
         column, unused = split_column(table, reading.split, "val" if reading.test == 0 else "test")
     valence = cast("Valence", reading.valence)
-    data = read_table(table, reading.smiles, reading.targets, reading.task, column, valence, reading.features)
+    more = (valence, reading.features, reading.weights, cast("Censored", reading.censored))
+    data = read_table(table, reading.smiles, reading.targets, reading.task, column, *more)
     data = learn_logarithm(data) if reading.log else suggest_logarithm(data)
     if reading.splits is not None:
         data = replace(data, molecules=assign_splits(data.molecules, open_table(reading.splits)))

@@ -21,6 +21,9 @@ from dgn.encodings import Structure
 from dgn.graph.checks import check_option
 from dgn.spectral.laplacians import Normalization
 
+GRAPH_ATTR = "graph_attr"  # features of graphs, which the head reads
+SAMPLE_WEIGHT = "sample_weight"  # weights of graphs in the training loss
+CENSORING = "censoring"  # targets that are bounds
 ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 
 
@@ -28,15 +31,17 @@ ATOMS, BONDS = (119, 4, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 class Benchmark:
     """Graphs with targets and a split, and the shapes of a network's inputs and outputs.
 
-    ``graphs`` hold ``nodes["x"]``, optionally ``edges["edge_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for
-    node-level tasks) and ``graphs["split"]`` (0 training, 1 validation, 2 test); ``nodes["split"]`` instead where the
-    nodes of a graph are of several splits, with 3 for nodes of none. ``node_categories`` and
-    ``edge_categories`` are the numbers of categories per column, or None for continuous or absent features. With
-    ``coordinates`` the graphs come with their field, from coordinates or otherwise, and no eigenvectors are computed.
-    ``note`` describes the source of data that are not official. ``fraction`` is the fraction of the training graphs
-    that is loaded; ``structure`` describes the structural encodings of nodes and edges
-    (:func:`dgn.data.precompute.encodings.with_encodings`); ``featurization`` names the features of molecules,
-    where SMILES give them.
+    ``graphs`` hold ``nodes["x"]``, optionally ``edges["edge_attr"]``, features of whole graphs
+    ``graphs["graph_attr"]``, the targets ``graphs["y"]`` (``nodes["y"]`` for node-level tasks) and ``graphs["split"]``
+    (0 training, 1 validation, 2 test); ``nodes["split"]`` instead where the nodes of a graph are of several splits,
+    with 3 for nodes of none. Optional weights ``graphs["sample_weight"]`` [G], or [G, T] for each target, enter the
+    training loss alone; ``graphs["censoring"]`` [G, T] is 1 where a target is a lower bound of the truth, -1 where it
+    is an upper bound, else 0. ``node_categories`` and ``edge_categories`` are the numbers of categories per column, or
+    None for continuous or absent features. With ``coordinates`` the graphs come with their field, from coordinates or
+    otherwise, and no eigenvectors are computed. ``note`` describes the source of data that are not official.
+    ``fraction`` is the fraction of the training graphs that is loaded; ``structure`` describes the structural encodings
+    of nodes and edges (:func:`dgn.data.precompute.encodings.with_encodings`); ``featurization`` names the features of
+    molecules, where SMILES give them.
     """
 
     name: str
@@ -55,7 +60,10 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Task:
-    """Objective, metric and feature categories of a benchmark, and the files and folders it is read from."""
+    """Objective, metric and features of a benchmark, and the files and folders it is read from.
+
+    ``node_features`` and ``edge_features`` are the numbers of continuous features, where there are no categories.
+    """
 
     objective: str
     metric: str
@@ -64,6 +72,8 @@ class Task:
     edge_categories: tuple[int, ...] | None
     coordinates: bool
     files: tuple[str, ...]
+    node_features: int = 0
+    edge_features: int | None = None
 
 
 def _tables(name: str) -> tuple[str, ...]:
@@ -73,7 +83,9 @@ def _tables(name: str) -> tuple[str, ...]:
 TASKS = {
     "zinc": Task("regression", "mae", 1, (28,), (4,), False, ("zinc.safetensors", "zinc12k.npz")),
     "pattern": Task("node-classification", "balanced-accuracy", 2, (3,), None, False, ("pattern.safetensors",)),
-    "cifar10": Task("classification", "accuracy", 10, None, None, True, ("cifar10.safetensors", "cifar10_sp.npz")),
+    "cifar10": Task(
+        "classification", "accuracy", 10, None, None, True, ("cifar10.safetensors", "cifar10_sp.npz"), 5, 1
+    ),
     "molhiv": Task(
         "multi-label", "roc-auc", 1, ATOMS, BONDS, False, ("molhiv.safetensors", "molhiv.npz", "ogbg_molhiv", "hiv")
     ),
@@ -97,8 +109,8 @@ TASKS = {
     ),
     "muv": Task("multi-label", "average-precision", 17, ATOMS, BONDS, False, _tables("muv")),
     "tox21": Task("multi-label", "roc-auc", 12, ATOMS, BONDS, False, _tables("tox21")),
-    "digits": Task("classification", "accuracy", 10, None, None, True, ()),
-    "transport": Task("node-regression", "mae", 1, None, None, True, ("transport.safetensors",)),
+    "digits": Task("classification", "accuracy", 10, None, None, True, (), 1),
+    "transport": Task("node-regression", "mae", 1, None, None, True, ("transport.safetensors",), 4, 3),
 }
 WITHOUT_FILE = ("pattern", "digits", "transport")  # generated, or part of scikit-learn
 NOTES = {

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dgn.data.benchmark import GRAPH_ATTR
 from dgn.data.io.atomic import atomic_file
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_package
@@ -67,8 +68,8 @@ def onnx_inputs(model: TrainedModel, graphs: Any) -> dict[str, Tensor]:
     """The inputs of an exported model by name, for graphs as ``model.predict`` takes them.
 
     ``x`` and ``edge_attr`` as in training, or edge types; ``edge_index`` of all graphs as one; ``batch`` [N], the graph
-    of each node; ``graph`` [G], the numbers 0, 1, ... of the graphs; ``edge_field``, ``node_potential``, ``gap`` and
-    ``structure`` where the network reads them.
+    of each node; ``graph`` [G], the numbers 0, 1, ... of the graphs; ``edge_field``, ``node_potential``, ``gap``,
+    ``structure`` and ``graph_attr`` where the network reads them.
     """
     prepared = model.prepare(graphs)
     joined, network = prepared.graph, model.experiment.network
@@ -79,6 +80,7 @@ def onnx_inputs(model: TrainedModel, graphs: Any) -> dict[str, Tensor]:
         "node_potential": (prepared.nodes, network.reads_potential),
         "gap": (prepared.nodes, network.plan.needs_gap),
         "structure": (prepared.nodes, model.signature.structure is not None),
+        GRAPH_ATTR: (prepared.graphs, model.signature.inputs.features is not None),
     }
     more = {name: values[name] for name, (values, is_read) in reads.items() if is_read}
     more |= {name: as_columns(value) for name, value in more.items() if name == "edge_attr"}
@@ -115,7 +117,9 @@ def random_graphs(model: TrainedModel, count: int) -> PackedGraphs:
         k = max(signature.num_directions, 1)
         nodes["node_potential"] = torch.randn(packed.num_nodes, k, generator=draw)
         edges["edge_field"] = torch.randn(packed.num_edges, k, generator=draw)
-    return packed.with_values(nodes=nodes, edges=edges)
+    scaled = signature.inputs.features
+    of_graphs = {} if scaled is None else {GRAPH_ATTR: features(len(scaled.scale), len(packed))}
+    return packed.with_values(nodes=nodes, edges=edges, graphs=of_graphs)
 
 
 def _convert(model: TrainedModel, graphs: PackedGraphs) -> Any:
@@ -123,9 +127,14 @@ def _convert(model: TrainedModel, graphs: PackedGraphs) -> Any:
     inputs = onnx_inputs(model, graphs.select(torch.arange(1, 5)))
     fixed = ("x", "edge_index", "batch", "graph")
     more = {name: value for name, value in inputs.items() if name not in fixed}
-    nodes, edges = torch.export.Dim("nodes", min=2), torch.export.Dim("edges", min=2)
+    nodes, edges, number = (
+        torch.export.Dim("nodes", min=2),
+        torch.export.Dim("edges", min=2),
+        torch.export.Dim("graphs"),
+    )
     rows = {"edge_field": edges, "edge_attr": edges, "node_potential": nodes, "gap": nodes, "structure": nodes}
-    shapes = ({0: nodes}, {1: edges}, {0: nodes}, {0: torch.export.Dim("graphs")}, {n: {0: rows[n]} for n in more})
+    rows[GRAPH_ATTR] = number
+    shapes = ({0: nodes}, {1: edges}, {0: nodes}, {0: number}, {n: {0: rows[n]} for n in more})
     arguments = (*(inputs[name] for name in fixed), more)
     return to_onnx(Predictor(model), arguments, shapes, [*fixed, *more], ["prediction"])
 

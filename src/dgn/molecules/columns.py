@@ -17,6 +17,7 @@ TARGET_NAMES = ("y", "target", "label", "value", "activity", "property", "measur
 NOT_TARGETS = ("id", "idx", "index", "number", "no", "cid", "cas", "row", "split", "fold", "set", "date", "year", "")
 POSITIVE = ("1", "true", "yes", "y", "active", "positive", "pos", "toxic", "hit", "t")
 READABLE = 0.8  # fraction of a column's values that must parse as molecules
+BOUND = re.compile(r"(>=|<=|>|<|≥|≤)\s*(\S+)")  # a censored value: a sign, then a number
 STRAY = 0.1  # maximum ratio of values of neither class to values of the rarer class
 
 
@@ -57,6 +58,17 @@ def read_value(text: str, classes: tuple[str, str] | None) -> float | None:
         if text.lower() == name.lower() or (number is not None and number == _number(name)):
             return float(index)
     return None
+
+
+def read_bound(text: str) -> tuple[float, int] | None:
+    """The number of a censored value, and 1 if the truth is above it, -1 if below; None for other text.
+
+    >>> read_bound("> 10"), read_bound("<=0.1"), read_bound("10"), read_bound(">high")
+    ((10.0, 1), (0.1, -1), None, None)
+    """
+    match = BOUND.fullmatch(text.strip())
+    number = _number(match[2]) if match else None
+    return None if match is None or number is None else (number, 1 if match[1] in (">", ">=", "≥") else -1)
 
 
 def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> str:
@@ -203,7 +215,7 @@ def _two_classes(column: Sequence[str], explicit: bool = False) -> list[str]:
     numbers = [text for text in counts if _number(text) is not None]
     if len(counts) < 3:
         return list(counts) if len(counts) == 2 else []
-    if len(numbers) == 2 and _numeric_fraction(column) > 0.5:
+    if len(numbers) == 2 and _numeric_fraction(column, bounds=False) > 0.5:
         return numbers
     first, second, *others = sorted(counts, key=lambda text: -counts[text])
     stray = sum(counts[text] for text in others)
@@ -217,9 +229,11 @@ def _order_classes(values: Sequence[str]) -> tuple[str, str]:
     return (high, low) if low.lower() in POSITIVE and high.lower() not in POSITIVE else (low, high)
 
 
-def _numeric_fraction(column: Sequence[str]) -> float:
+def _numeric_fraction(column: Sequence[str], bounds: bool = True) -> float:
+    """The fraction of numbers among the values that are not missing, bounds such as > 10 included or not."""
     present = [text for text in column if not is_missing(text)]
-    return sum(_number(text) is not None for text in present) / len(present) if present else 0.0
+    numeric = [_number(text) is not None or (bounds and read_bound(text) is not None) for text in present]
+    return sum(numeric) / len(present) if present else 0.0
 
 
 def _with_commas(column: Sequence[str]) -> list[str]:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import ATOMS, BONDS, Benchmark
-from dgn.data.datasets.smiles import CENTRES
 from dgn.data.packed import PackedGraphs
 from dgn.molecules.columns import Task
 from dgn.training.experiment import Experiment
@@ -42,7 +41,7 @@ def train_ensemble(
     return TrainedEnsemble(model, results, max(result.seconds for result in results))
 
 
-def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task) -> Benchmark:
+def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task, featurization: str) -> Benchmark:
     """The training split (0) and the validation split (1) as a benchmark for the training loop.
 
     ``values`` [R, T] are standardized numbers, or labels 0 and 1; NaN where missing. The loop needs a test split too:
@@ -54,4 +53,4 @@ def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Ta
     splits = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
     labelled = graphs.select(rows).with_values(graphs={"y": values[rows].float(), "split": splits})
     objective, metric = ("regression", "mae") if task == "regression" else ("multi-label", "roc-auc")
-    return Benchmark("table", labelled, objective, metric, values.size(1), ATOMS, BONDS, featurization=CENTRES)
+    return Benchmark("table", labelled, objective, metric, values.size(1), ATOMS, BONDS, featurization=featurization)

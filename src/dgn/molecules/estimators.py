@@ -23,9 +23,11 @@ from dgn.molecules.rows import read_molecules
 from dgn.molecules.split import SPLITS, missing_classes, random_split
 from dgn.molecules.validation import (
     Array,
+    as_censoring,
     as_float_array,
     as_int,
     as_smiles_list,
+    as_weights,
     check_rows,
     known_labels,
     parse_classes,
@@ -39,6 +41,7 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
     """The base of both estimators."""
 
     _task: Task
+    class_weight: str | None = None
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         search: int = 0,
+        descriptors: str = "",
     ) -> None:
         self.ensemble_size = ensemble_size
         self.epochs = epochs
@@ -55,13 +59,22 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.device = device
         self.search = search
+        self.descriptors = descriptors
 
-    def _fit(self, smiles: Sequence[str], values: torch.Tensor, targets: tuple[Target, ...]) -> None:
+    def _fit(
+        self,
+        smiles: Sequence[str],
+        values: torch.Tensor,
+        targets: tuple[Target, ...],
+        sample_weight: ArrayLike | None,
+        censoring: torch.Tensor | None = None,
+    ) -> None:
         fraction = float(self.validation_fraction)
         if not 0 < fraction < 1:
             raise ValueError(f"validation_fraction: expected between 0 and 1, got {fraction}; for example 0.1")
-        options = self._options()
-        molecules, problems = read_molecules(smiles, values, range(len(smiles)))
+        options, weights = self._options(), as_weights(sample_weight, len(smiles))
+        of_rows = None if weights is None else torch.from_numpy(weights)
+        molecules, problems = read_molecules(smiles, values, range(len(smiles)), weights=of_rows, censoring=censoring)
         for problem in problems:
             if problem.action != "kept":
                 warnings.warn(str(problem).replace("lines", "indices").replace("line", "index"), stacklevel=3)
@@ -81,7 +94,16 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
             seed = check_random_state(seed).randint(2**31 - 1)
         epochs = None if self.epochs is None else as_int("epochs", self.epochs)
         size, search = as_int("ensemble_size", self.ensemble_size), as_int("search", self.search)
-        return FitOptions(size, epochs, as_int("random_state", seed), self.device, search)
+        seed = as_int("random_state", seed)
+        return FitOptions(
+            size,
+            epochs,
+            seed,
+            self.device,
+            search,
+            descriptors=self.descriptors,
+            class_weights=self.class_weight,
+        )
 
     def _predict(self, smiles: Sequence[str]) -> Prediction:
         check_is_fitted(self, "model_")
@@ -130,10 +152,12 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
 class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
     """Regression on SMILES by an ensemble of directional graph networks.
 
-    ``fit(smiles, y)`` takes y [R] or [R, T], NaN where missing. A fraction ``validation_fraction`` of the molecules is
-    used for early stopping and to calibrate intervals. ``epochs`` is a maximum, by default chosen by the number of
-    molecules. ``search`` is the number of trials of a hyperparameter search on the validation molecules. With
-    ``random_state=None`` every fit draws another seed.
+    ``fit(smiles, y, sample_weight=None, censoring=None)`` takes y [R] or [R, T], NaN where missing, and weights [R] of
+    the molecules in the training loss. ``censoring``, of the shape of y, is 1 where the truth is above y, -1 where it
+    is below, else 0. A fraction ``validation_fraction`` of the molecules is used for early stopping and to calibrate
+    intervals. ``epochs`` is a maximum, by default chosen by the number of molecules. ``search`` is the number of trials
+    of a hyperparameter search on the validation molecules. ``descriptors`` of whole molecules that the networks read
+    too are "rdkit", "morgan" or "rdkit+morgan". With ``random_state=None`` every fit draws another seed.
 
     >>> DGNRegressor(ensemble_size=2).get_params()["ensemble_size"]
     2
@@ -141,7 +165,13 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
 
     _task: Task = "regression"
 
-    def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803, scikit-learn's name
+    def fit(
+        self,
+        X: Sequence[str],  # noqa: N803, scikit-learn's name
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        censoring: ArrayLike | None = None,
+    ) -> Self:
         """Fit to SMILES and numbers."""
         smiles, values = as_smiles_list(X), as_float_array(y)
         check_rows(len(smiles), len(values))
@@ -154,7 +184,8 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
                 got = "a constant" if distinct else "only NaN"
                 raise ValueError(f"y: expected at least two distinct values, got {got}; leave the column out")
         targets = tuple(Target("y" if values.shape[1] == 1 else f"y{index}") for index in range(values.shape[1]))
-        self._fit(smiles, torch.from_numpy(values), targets)
+        signs = None if censoring is None else as_censoring(censoring, values.shape)
+        self._fit(smiles, torch.from_numpy(values), targets, sample_weight, signs)
         return self
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
@@ -184,24 +215,41 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
 
 
 class DGNClassifier(ClassifierMixin, _SmilesEstimator):  # type: ignore[misc]
-    """Binary classification of SMILES by an ensemble; arguments as :class:`DGNRegressor`."""
+    """Binary classification of SMILES by an ensemble; arguments as :class:`DGNRegressor`.
+
+    With ``class_weight="balanced"``, both classes have the same total weight in the training loss.
+    """
 
     _task: Task = "binary"
 
-    def fit(self, X: Sequence[str], y: ArrayLike) -> Self:  # noqa: N803
+    def __init__(
+        self,
+        ensemble_size: int = 5,
+        epochs: int | None = None,
+        validation_fraction: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        search: int = 0,
+        descriptors: str = "",
+        class_weight: str | None = None,
+    ) -> None:
+        super().__init__(ensemble_size, epochs, validation_fraction, random_state, device, search, descriptors)
+        self.class_weight = class_weight
+
+    def fit(self, X: Sequence[str], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Fit to SMILES and labels of two classes, NaN or None where missing."""
-        smiles, (labels, known) = as_smiles_list(X), known_labels(y)
-        check_rows(len(smiles), len(known))
+        smiles, (labels, labelled) = as_smiles_list(X), known_labels(y)
+        check_rows(len(smiles), len(labelled))
         self.classes_, self._flipped = np.unique(labels), False
-        if known.ndim != 1 or len(self.classes_) != 2:
+        if labelled.ndim != 1 or len(self.classes_) != 2:
             raise ValueError(
                 f"y: expected one label of two classes per molecule, got {len(self.classes_)} classes in shape "
-                f"{list(known.shape)}; for more, fit one classifier per class"
+                f"{list(labelled.shape)}; for more, fit one classifier per class"
             )
         values = torch.full((len(smiles), 1), float("nan"), dtype=torch.float64)
-        values[torch.from_numpy(known), 0] = torch.from_numpy((labels == self.classes_[1]).astype(np.float64))
+        values[torch.from_numpy(labelled), 0] = torch.from_numpy((labels == self.classes_[1]).astype(np.float64))
         low, high = (str(label) for label in self.classes_)
-        self._fit(smiles, values, (Target("y", (low, high)),))
+        self._fit(smiles, values, (Target("y", (low, high)),), sample_weight)
         return self
 
     def predict_proba(self, X: Sequence[str]) -> Array:  # noqa: N803

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
+from dgn.data.benchmark import GRAPH_ATTR
 from dgn.data.datasets.smiles import CENTRES, IMPOSSIBLE, OGB, pack_parsed, parse_smiles, standardize
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
@@ -42,7 +43,7 @@ def featurize(smiles: Sequence[str], featurization: str = CENTRES, valence: Vale
     if valence == "refuse":
         parsed = [reason or each for each, reason in zip(parsed, reasons, strict=True)]
     molecules = [molecule for molecule in parsed if not isinstance(molecule, str)]
-    graphs = pack_parsed(molecules if featurization == OGB else map(standardize, molecules), featurization)
+    graphs = pack_parsed(molecules if featurization.startswith(OGB) else map(standardize, molecules), featurization)
     problems = [problem if isinstance(problem, str) else "" for problem in parsed]
     return Featurized(
         graphs, problems, ["" if problem else reason for problem, reason in zip(problems, reasons, strict=True)]
@@ -78,6 +79,7 @@ def _to_arrays(featurization: str, valence: Valence, smiles: Sequence[str]) -> d
         "x": graphs.nodes["x"],
         "edge_attr": graphs.edges["edge_attr"],
     }
+    arrays |= graphs.graphs  # descriptors
     return {"problems": problems, "remarks": remarks, **{name: tensor.numpy() for name, tensor in arrays.items()}}
 
 
@@ -89,5 +91,6 @@ def _from_arrays(payload: dict[str, Any]) -> Featurized:
         arrays["edge_index"],
         nodes={"x": arrays["x"]},
         edges={"edge_attr": arrays["edge_attr"]},
+        graphs={name: arrays[name] for name in (GRAPH_ATTR,) if name in arrays},
     )
     return Featurized(graphs, payload["problems"], payload["remarks"])

@@ -10,22 +10,28 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.benchmark import Benchmark
+from dgn.data.benchmark import CENSORING, GRAPH_ATTR, Benchmark
+from dgn.data.datasets.descriptors import describe, parse_descriptors
+from dgn.data.datasets.smiles import CENTRES, standardize, with_descriptors
+from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
 from dgn.data.precompute.local import torch_threads
+from dgn.graph.checks import check_option
 from dgn.molecules.calibration import Fold, cross_mean, make_folds
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.conformal import conformal_scores, half_width
 from dgn.molecules.defaults import default_experiment, is_rare
 from dgn.molecules.domain import Domain
 from dgn.molecules.ensemble_training import TrainedEnsemble, make_benchmark, train_ensemble
+from dgn.molecules.featurize import parse
 from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction
-from dgn.molecules.rows import Molecules, TableData, take
+from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
 from dgn.molecules.scores import mean_scores, score_classification, score_regression
 from dgn.molecules.split import SPLITS, Split, check_learnable
 from dgn.molecules.tune import choose_settings
+from dgn.molecules.weights import weigh, weight_notes
 from dgn.training.config import DataSettings
 from dgn.training.devices import choose_device
 from dgn.training.experiment import Experiment
@@ -45,7 +51,9 @@ class FitOptions:
 
     ``search`` is the number of trials of a hyperparameter search on the validation split; 0: default settings.
     ``start`` is the name of a pretrained network, or the folder of a model, whose weights except the head are the first
-    ones; with ``freeze``, the head alone is trained.
+    ones; with ``freeze``, the head alone is trained. ``descriptors`` of whole molecules that the head reads too are
+    "rdkit", "morgan", or both joined by a plus sign (:func:`dgn.data.datasets.descriptors.describe`).
+    ``class_weights`` "balanced" gives both classes of a target the same total weight in the training loss.
     """
 
     ensemble_size: int = 5
@@ -55,8 +63,13 @@ class FitOptions:
     search: int = 0
     start: str | None = None
     freeze: bool = False
+    descriptors: str = ""
+    class_weights: str | None = None
 
     def __post_init__(self) -> None:
+        parse_descriptors(self.descriptors)
+        if self.class_weights is not None:
+            check_option("class_weights", self.class_weights, ("balanced",))
         if self.search and self.start is not None:
             raise ValueError("search: expected 0 with --from, whose network is given, got more; leave one of them out")
         if self.freeze and self.start is None:
@@ -93,11 +106,10 @@ def fit_table(
     ``folder`` holds the checkpoints to resume from. They are kept until
     :func:`dgn.molecules.folder.write_folder` has written the model and removes them.
     """
-    _check_start(options.start, data.features)
     about = {
         "rows": data.rows,
         "split": split.method,
-        "notes": [*data.notes, *split.notes],
+        "notes": [*data.notes, *split.notes, *weight_notes(data.weights, options.class_weights)],
         "problems": [{"what": each.what, "done": each.action, "lines": list(each.lines)} for each in data.problems],
     }
     fitted = fit_molecules(
@@ -128,9 +140,12 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on split 0, stop early and calibrate on split 1, score on split 2 (which may be empty)."""
+    featurization = with_descriptors(CENTRES, options.descriptors)
+    molecules = replace(molecules, graphs=_with_descriptors(molecules, options.descriptors))
     learned = to_log(targets, molecules.values)
     train_values = learned[split == 0]
     check_learnable(train_values, task, targets)
+    molecules = replace(molecules, graphs=weigh(molecules.graphs, learned, split, task, options.class_weights))
     center, scale = _center_and_scale(train_values, task)
     standardized = (learned - center) / scale
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
@@ -146,7 +161,8 @@ def fit_molecules(
     graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
     molecules = replace(molecules, graphs=graphs)
     benchmarks = [
-        _encode(make_benchmark(graphs, standardized, fold.assign(split), task), data, initial) for fold in folds
+        _encode(make_benchmark(graphs, standardized, fold.assign(split), task, featurization), data, initial)
+        for fold in folds
     ]
     trained = _train(experiment, benchmarks, names, folds, options, folder, on_epoch, on_resume)
     train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
@@ -171,15 +187,14 @@ def fit_molecules(
     return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
 
 
-def _check_start(start: str | None, features: Sequence[str]) -> None:
-    """Refuse a network to start from that reads other columns beside the graphs."""
-    theirs = () if start is None else read_model(find_model(find_network(start))).table.get("features", ())
-    if start is not None and list(theirs) != list(features):
-        options = " ".join(f"--features {name}" for name in theirs) or "no --features"
-        raise ValueError(
-            f"from: expected {options}, the columns that {start} reads, got {', '.join(features) or 'none'}; change "
-            "them, or start from another model"
-        )
+def _with_descriptors(molecules: Molecules, descriptors: str) -> PackedGraphs:
+    """The graphs with descriptors of their molecules, as :func:`dgn.molecules.featurize.featurize` gives them."""
+    names, graphs = parse_descriptors(descriptors), molecules.graphs
+    if not names:
+        return graphs
+    values = torch.from_numpy(describe((standardize(parse(smiles)) for smiles in molecules.smiles), names))
+    without = replace(graphs, graphs={name: value for name, value in graphs.graphs.items() if name != GRAPH_ATTR})
+    return with_features(without.with_values(graphs={GRAPH_ATTR: values}), graphs.graphs.get(GRAPH_ATTR))
 
 
 def _name(molecules: Molecules, values: Tensor, split: Tensor) -> str:
@@ -223,10 +238,8 @@ def _calibrate(model: Model, train: Molecules, val: Molecules, chose: Tensor) ->
     """The model with conformal scores: errors of the members that a molecule of ``val`` did not choose, [M, V]."""
     spread = model.learned(model.ensemble.outputs(train.graphs)).std(dim=0) if len(chose) > 1 else model.scale[None]
     model = replace(model, floor=spread.median(dim=0).values.clamp(min=1e-6 * model.scale))
-    truth, mean = (
-        to_log(model.targets, val.values),
-        cross_mean(model.learned(model.ensemble.outputs(val.graphs)), chose),
-    )
+    truth = to_log(model.targets, val.values).masked_fill(censoring_of(val) != 0, torch.nan)  # errors are not known
+    mean = cross_mean(model.learned(model.ensemble.outputs(val.graphs)), chose)
     return replace(model, scores=conformal_scores(truth, mean, model.predict(val.graphs).difficulty))
 
 
@@ -258,7 +271,8 @@ def _facts(
             mean = to_log(model.targets, prediction.mean)
             half = half_width(model.scores, LEVEL, prediction.difficulty)
             median = to_log(model.targets, splits[0].values).nanmedian(dim=0).values
-            scores = score_regression(model.targets, truth, mean, half, median)
+            censoring = censoring_of(molecules) if any(CENSORING in each.graphs.graphs for each in splits) else None
+            scores = score_regression(model.targets, truth, mean, half, median, censoring)
         else:
             scores = score_classification(model.targets, truth, prediction.mean)
         metrics[name] = {"targets": scores, "mean": mean_scores(scores)}

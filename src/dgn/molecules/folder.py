@@ -8,7 +8,7 @@ from dgn.molecules.fit import LEVEL, Fitted
 from dgn.molecules.model_card import write_card
 from dgn.molecules.plots import draw_parity, draw_roc
 from dgn.molecules.predict import format_prediction, prediction_columns
-from dgn.molecules.rows import Problem
+from dgn.molecules.rows import Problem, censoring_of
 from dgn.molecules.split import SPLITS
 from dgn.training.model_io import CARD, WEIGHTS
 from dgn.training.pretrained import CONFIGURATION
@@ -43,9 +43,10 @@ def split_rows(fitted: Fitted) -> list[dict[str, str]]:
     names = prediction_columns(model)
     targets = [f"{target.name}_measured" if target.name in ROW else target.name for target in model.targets]
     cells = iter([] if fitted.prediction is None else format_prediction(model, fitted.prediction, LEVEL))
-    rows = []
+    rows, signs = [], censoring_of(molecules).tolist()
     for row, split in enumerate(fitted.split.tolist()):
-        measured = [f"{value:.10g}" if value == value else "" for value in molecules.values[row].tolist()]
+        values = zip(signs[row], molecules.values[row].tolist(), strict=True)
+        measured = [f"{('', '>', '<')[sign]}{value:.10g}" if value == value else "" for sign, value in values]
         predicted = next(cells) if SPLITS[split] == "test" else [""] * len(names)
         rows.append(
             dict(zip(ROW, (str(molecules.lines[row]), molecules.smiles[row], SPLITS[split]), strict=True))
@@ -64,7 +65,8 @@ def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, 
     if held_out is not None and prediction is not None:
         picture = PARITY if model.task == "regression" else ROC
         if model.task == "regression":
-            draw_parity(model, held_out.values, prediction, LEVEL, out / picture)
+            measured = held_out.values.masked_fill(censoring_of(held_out) != 0, float("nan"))
+            draw_parity(model, measured, prediction, LEVEL, out / picture)
         else:
             draw_roc(model, held_out.values, prediction, out / picture)
     if problems:

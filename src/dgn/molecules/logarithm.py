@@ -48,13 +48,13 @@ def learn_logarithm(data: TableData) -> TableData:
         "no positive value": ("left out", ~is_used),
         "values that are not positive": ("treated as missing", invalid & is_used),
     }
-    found = [
+    new_problems = [
         Problem(what, action, tuple(lines[row] for row in mask.nonzero()[:, 0].tolist()))
         for what, (action, mask) in affected.items()
         if mask.any()
     ]
     targets = tuple(replace(target, log=True) for target in data.targets)
-    problems = update_remarks((*data.problems, *found), molecules)
+    problems = update_remarks((*data.problems, *new_problems), molecules)
     return replace(data, molecules=molecules, targets=targets, problems=problems)
 
 

@@ -16,6 +16,8 @@ SCORES = {
     "classification": ("molecules", "positive", "roc-auc", "average precision", "brier"),
 }
 
+DESCRIPTOR_NAMES = {"rdkit": "RDKit's descriptors", "morgan": "Morgan fingerprints"}
+
 
 def write_card(model: Model, name: str, picture: str | None) -> str:
     """The model card as Markdown."""
@@ -59,10 +61,10 @@ def features_text(model: Model) -> str:
     if model.experiment.network.edge_dim is None:
         features = "atoms, R and S, and connectivity, without bond types and cis/trans"
     graph = f"The input is the molecular graph: {features}; no 3D geometry, and formal charges only."
-    columns = (
-        f" Beside it, networks read the numbers in {', '.join(model.features)}, which every table to predict needs."
-    )
-    return graph + columns * bool(model.features)
+    descriptors = " and ".join(DESCRIPTOR_NAMES[name] for name in model.descriptors)
+    beside = f" Beside it, networks read {descriptors}." if descriptors else ""
+    columns = f" They also read the numbers in {', '.join(model.features)}, which every table to predict needs."
+    return graph + beside + columns * bool(model.features)
 
 
 def search_text(model: Model) -> str:
@@ -119,15 +121,16 @@ def coverage_notes(model: Model) -> list[str]:
     from scipy.stats import betabinom
 
     level, notes = model.facts["interval"], []
-    known = (~model.scores.isnan()).sum(dim=0).tolist()
-    counts = {target.name: count for target, count in zip(model.targets, known, strict=True)}
+    sizes = (~model.scores.isnan()).sum(dim=0).tolist()
+    counts = {target.name: count for target, count in zip(model.targets, sizes, strict=True)}
     for name, scores in model.facts["metrics"].get("test", {}).get("targets", {}).items():
         coverage, rank = scores["coverage"], quantile_rank(counts[name], level)
-        is_far, is_infinite = abs(coverage - level) > 0.05, rank > counts[name]
-        if is_infinite or not is_far:
+        measured = int(scores["molecules"] - scores.get("censored", 0))
+        is_infinite = rank > counts[name]
+        if is_infinite or not measured or abs(coverage - level) <= 0.05:
             continue
-        chance = betabinom(int(scores["molecules"]), rank, counts[name] + 1 - rank)
-        covered = round(coverage * int(scores["molecules"]))
+        chance = betabinom(measured, rank, counts[name] + 1 - rank)
+        covered = round(coverage * measured)
         start = f"The {100 * level:g} % intervals of {name} cover {100 * coverage:.0f} % of the test split: "
         if chance.cdf(covered) < 0.005:
             notes.append(
@@ -165,6 +168,8 @@ def score_table(model: Model) -> Table:
     """
     names = SCORES["regression" if model.task == "regression" else "classification"]
     metrics = model.facts["metrics"].get("test") or model.facts["metrics"]["val"]
+    if "censored" in metrics["mean"]:
+        names = (names[0], "censored", *names[1:])
     rows = [(label(target), *_format(names, metrics["targets"].get(target.name, {}))) for target in model.targets]
     if len(rows) > 1:
         rows.append(("mean", *_format(names, metrics["mean"])))

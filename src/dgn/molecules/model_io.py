@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
+from dgn.data.datasets.descriptors import parse_descriptors
+from dgn.data.datasets.smiles import AND
 from dgn.graph.checks import check_option
 from dgn.molecules.columns import TASKS, Target, Task
 from dgn.molecules.conformal import difficulty, half_width
@@ -93,6 +95,11 @@ class Model:
     def network(self) -> DGN | Ensemble:
         """The first member, a ``torch.nn.Module``."""
         return self.ensemble.network
+
+    @property
+    def descriptors(self) -> tuple[str, ...]:
+        """The names of the descriptors of molecules that networks read beside the graphs."""
+        return parse_descriptors(self.ensemble.signature.featurization.partition(AND)[2])
 
     def predict(self, graphs: Any) -> Prediction:
         """Predictions for molecules, SMILES or their graphs: [G, T]."""

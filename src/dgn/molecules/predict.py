@@ -15,12 +15,13 @@ from torch import Tensor
 from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
 from dgn.graph.checks import check_option
+from dgn.molecules.column_choice import SAMPLE
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
 from dgn.molecules.ensemble import Chunk, ChunkOutput, predict_chunks
 from dgn.molecules.featurize import CHUNK, VALENCES, Valence
 from dgn.molecules.model_io import Model, Prediction
-from dgn.molecules.rows import SAMPLE, read_features
+from dgn.molecules.rows import read_features
 from dgn.molecules.table import Row, Table, write_rows
 
 DOMAIN = ("similarity", "nearest_training_molecule", "outside_training")

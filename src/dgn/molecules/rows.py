@@ -3,33 +3,33 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from dgn.data.benchmark import CENSORING, GRAPH_ATTR, SAMPLE_WEIGHT
 from dgn.data.datasets.smiles import standard_smiles
 from dgn.data.packed import PackedGraphs
-from dgn.data.precompute.encodings import FEATURES
 from dgn.data.splits import group
+from dgn.molecules.column_choice import UsedColumns, choose_columns
 from dgn.molecules.columns import (
     Target,
     Task,
     candidates,
-    check_smiles,
-    find_smiles,
-    find_targets,
     is_constant,
-    is_missing,
+    read_bound,
     read_targets,
     read_value,
 )
 from dgn.molecules.featurize import Valence, featurize, parse
 from dgn.molecules.table import UNREADABLE, Row, Table, check_text
 
-SAMPLE = 200  # values of each column used to detect SMILES and targets
 SHOWN = 8  # lines listed in a message
 LARGEST = float(torch.finfo(torch.float32).max)  # feature that networks can read
 IMPOSSIBLE = "impossible valence"  # how remarks on these begin
+Censored = Literal["keep", "drop"]
+CENSORED: tuple[Censored, ...] = get_args(Censored)  # values such as > 10: bounds, or missing
 FEWEST = 10  # molecules that can be split and fitted
 
 
@@ -66,7 +66,8 @@ class Molecules:
     keys: tuple[str, ...]
     graphs: PackedGraphs
     split: tuple[str, ...] | None = None  # values of a split column
-    # Features of molecules beside their graphs are graphs.graphs["features"].
+    # graphs.graphs has what else is known of molecules: features "graph_attr", weights "sample_weight", and "censoring"
+    # of values that are bounds.
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class TableData:
     problems: tuple[Problem, ...] = field(default_factory=tuple)
     notes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    weights: str | None = None
 
 
 def read_table(
@@ -91,57 +93,82 @@ def read_table(
     split: str | None = None,
     valence: Valence = "refuse",
     features: Sequence[str] = (),
+    weights: str | None = None,
+    censored: Censored = "keep",
 ) -> TableData:
     """The molecules and targets of a table; ``split`` names a column that is read along.
 
-    ``features`` are columns of numbers that networks read beside the graphs. Molecules with an impossible
-    ``valence`` are left out, or kept.
+    ``features`` are columns of numbers that networks read beside the graphs, ``weights`` is a column of weights of the
+    rows in training. Molecules with an impossible ``valence`` are left out, or kept. ``censored`` values of regression,
+    such as > 10, are kept as bounds, or dropped: treated as missing.
 
     Columns that are not given are detected, the task is inferred. No row is fatal; every row left out is reported.
     """
-    sample = _sample(table)
-    if smiles:
-        check_smiles(table.columns[table.position(smiles)], sample)
-    smiles = smiles or find_smiles(table.columns, sample)
-    features = tuple(table.columns[table.position(name)] for name in features)
-    others = [name for name in table.columns if name not in features]
-    names = [table.columns[table.position(name)] for name in targets] or find_targets(others, sample, smiles)
-    used = [smiles, *names, *features, *([split] if split else [])]
-    if len(set(used)) < len(used):
-        twice = next(name for name in used if used.count(name) > 1)
-        raise ValueError(
-            f"columns: expected distinct ones for SMILES, targets, features and split, got {twice!r} twice; choose "
-            "another with --smiles, --target, --features or --split"
-        )
-    positions = [table.position(name) for name in used]
+    used = choose_columns(table, smiles, targets, split, features, weights)
+    valid = _valid_rows(table, used)
+    rows = valid.rows
+    columns = {name: [row.values[index + 1] for row in rows] for index, name in enumerate(used.targets)}
+    varied = {name: values for name, values in columns.items() if not is_constant(values)}
+    constant = [] if targets or not varied else [name for name in used.targets if name not in varied]
+    inferred, columns_read = read_targets(varied if constant else columns, task)
+    check_text(table.path, [*table.columns, *(text for target in columns_read for text in target.classes or ())])
+    positions = [index for index, name in enumerate(used.targets) if name not in constant]
+    values, censoring, remarked = _values(rows, positions, columns_read, censored)
+    molecules, problems = read_molecules(
+        [row.values[0] for row in rows], values, [row.line for row in rows],
+        [row.values[-1] for row in rows] if split else None, valence, valid.features, valid.weights, censoring,
+    )  # fmt: skip
+    problems = [problem for problem in (*valid.problems, *remarked, *problems) if problem.lines]
+    unused = [] if targets else [name for name in candidates(used.others, used.smiles) if name not in used.names]
+    return TableData(
+        used.smiles,
+        inferred,
+        tuple(columns_read),
+        valid.total,
+        molecules,
+        tuple(problems),
+        _notes(constant, unused),
+        used.features,
+        used.weights,
+    )
+
+
+class ValidRows(NamedTuple):
+    """Rows with all values that are needed, their features [R, F] and weights [R], and why others are left out."""
+
+    rows: list[Row]
+    features: Tensor | None
+    weights: Tensor | None
+    problems: tuple[Problem, ...]
+    total: int
+
+
+def _valid_rows(table: Table, used: UsedColumns) -> ValidRows:
+    """The rows of a table that can be read, whatever their molecules are."""
+    positions = [table.position(name) for name in used.names]
     rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
     ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem not in ("", UNREADABLE)))
     unreadable = Problem(
         "RDKit cannot read the record", "left out", tuple(row.line for row in rows if row.problem == UNREADABLE)
     )
-    first = 1 + len(names)
-    numbers = {row.line: read_features(row.values[first : first + len(features)]) for row in rows if not row.problem}
+    first = 1 + len(used.targets)
+    last = first + len(used.features)
+    numbers = {row.line: read_features(row.values[first:last]) for row in rows if not row.problem}
     unknown = Problem(
         "no number in a column of --features", "left out", tuple(n for n, v in numbers.items() if v is None)
     )
     valid = [row for row in rows if numbers.get(row.line) is not None]
-    columns = {name: [row.values[index + 1] for row in valid] for index, name in enumerate(names)}
-    varied = {name: values for name, values in columns.items() if not is_constant(values)}
-    constant = [] if targets or not varied else [name for name in names if name not in varied]
-    inferred, columns_read = read_targets(varied if constant else columns, task)
-    check_text(table.path, [*table.columns, *(text for target in columns_read for text in target.classes or ())])
-    positions = [index for index, name in enumerate(names) if name not in constant]
-    values, invalid = _values(valid, positions, columns_read)
-    molecules, problems = read_molecules(
-        [row.values[0] for row in valid], values, [row.line for row in valid],
-        [row.values[-1] for row in valid] if split else None, valence,
-        torch.tensor([numbers[row.line] for row in valid], dtype=torch.float64) if features else None,
-    )  # fmt: skip
-    problems = [problem for problem in (ragged, unreadable, unknown, invalid, *problems) if problem.lines]
-    unused = [] if targets else [name for name in candidates(others, smiles) if name not in used]
-    notes = _notes(constant, unused)
-    return TableData(smiles, inferred, tuple(columns_read), len(rows), molecules, tuple(problems), notes, features)
+    weight_of = {row.line: read_weight(row.values[last]) for row in valid} if used.weights else {}
+    unweighted = Problem(
+        "no weight of 0 or more in the column of --weights",
+        "left out",
+        tuple(n for n, w in weight_of.items() if w is None),
+    )
+    valid = [row for row in valid if weight_of.get(row.line, 1.0) is not None]
+    features = torch.tensor([numbers[row.line] for row in valid], dtype=torch.float64) if used.features else None
+    weights = torch.tensor([weight_of[row.line] for row in valid], dtype=torch.float64) if used.weights else None
+    return ValidRows(valid, features, weights, (ragged, unreadable, unknown, unweighted), len(rows))
 
 
 def read_molecules(
@@ -151,8 +178,12 @@ def read_molecules(
     split: Sequence[str] | None = None,
     valence: Valence = "refuse",
     features: Tensor | None = None,
+    weights: Tensor | None = None,
+    censoring: Tensor | None = None,
 ) -> tuple[Molecules, list[Problem]]:
-    """The usable molecules, with ``features`` [R, F] beside their graphs, and remarks on the rows.
+    """The usable molecules, and remarks on the rows.
+
+    ``features`` [R, F], ``weights`` [R] and ``censoring`` [R, T] are kept beside the graphs.
 
     A row without a readable SMILES or any target is left out. Duplicates, salts (several components) and single atoms
     are kept.
@@ -166,12 +197,17 @@ def read_molecules(
             f"table: expected at least {FEWEST} molecules with targets, got {len(used)} in {len(smiles)} rows, of "
             f"which {len(readable)} have SMILES that RDKit can read; add rows, or choose other columns"
         )
+    graphs = with_features(graphs.select(labelled.nonzero()[:, 0]), None if features is None else features[used])
+    if weights is not None:
+        graphs = graphs.with_values(graphs={SAMPLE_WEIGHT: weights[used].float()})
+    if censoring is not None and bool(censoring[used].any()):
+        graphs = graphs.with_values(graphs={CENSORING: censoring[used]})
     molecules = Molecules(
         tuple(smiles[row].strip() for row in used),
         tuple(lines[row] for row in used),
         values[torch.tensor(used, dtype=torch.long)],
         tuple(canonical(smiles[row]) for row in used),
-        with_features(graphs.select(labelled.nonzero()[:, 0]), None if features is None else features[used]),
+        graphs,
         None if split is None else tuple(split[row] for row in used),
     )
     unlabelled = [lines[row] for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if not is_labelled]
@@ -184,8 +220,11 @@ def read_molecules(
 
 
 def with_features(graphs: PackedGraphs, features: Tensor | None) -> PackedGraphs:
-    """The graphs with features [G, F], if there are any."""
-    return graphs if features is None else graphs.with_values(graphs={FEATURES: features.float()})
+    """The graphs with features [G, F], if there are any, behind the descriptors that they have."""
+    if features is None:
+        return graphs
+    present = [graphs.graphs[GRAPH_ATTR]] if GRAPH_ATTR in graphs.graphs else []
+    return graphs.with_values(graphs={GRAPH_ATTR: torch.cat([*present, features.float()], dim=1)})
 
 
 def read_features(values: Sequence[str]) -> list[float] | None:
@@ -195,8 +234,18 @@ def read_features(values: Sequence[str]) -> list[float] | None:
     ([7.4, 0.001], None, None)
     """
     numbers = [read_value(value, None) for value in values]
-    known = [number for number in numbers if number is not None and abs(number) <= LARGEST]  # False for NaN
-    return known if len(known) == len(numbers) else None
+    usable = [number for number in numbers if number is not None and abs(number) <= LARGEST]  # False for NaN
+    return usable if len(usable) == len(numbers) else None
+
+
+def read_weight(text: str) -> float | None:
+    """The weight of a row; None if it is missing, no number, negative, or beyond ``LARGEST``.
+
+    >>> read_weight("0.5"), read_weight("-1"), read_weight("n/a")
+    (0.5, None, None)
+    """
+    number = read_value(text, None)
+    return number if number is not None and 0 <= number <= LARGEST else None  # False for NaN
 
 
 def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
@@ -232,6 +281,20 @@ def take(molecules: Molecules, index: Tensor) -> Molecules:
     )
 
 
+def censoring_of(molecules: Molecules) -> Tensor:
+    """1 where a value is a lower bound of the truth, -1 where it is an upper bound, 0 where it is measured: [R, T]."""
+    exact = torch.zeros(molecules.values.shape, dtype=torch.int8)
+    return molecules.graphs.graphs.get(CENSORING, exact)
+
+
+def select_targets(molecules: Molecules, mask: Tensor) -> Molecules:
+    """The molecules with the targets in ``mask`` [T] alone."""
+    graphs = molecules.graphs
+    if CENSORING in graphs.graphs:
+        graphs = graphs.with_values(graphs={CENSORING: graphs.graphs[CENSORING][:, mask]})
+    return replace(molecules, values=molecules.values[:, mask], graphs=graphs)
+
+
 def remarks(molecules: Molecules) -> list[Problem]:
     """Remarks on unusual rows that are kept."""
     duplicates = [rows for rows in group(molecules.keys).values() if len(rows) > 1]
@@ -253,9 +316,9 @@ def update_remarks(problems: Sequence[Problem], molecules: Molecules) -> tuple[P
     """The remarks after rows were left out: those on rows that are kept become those on the molecules that remain."""
     remaining = set(molecules.lines)
     impossible = [problem for problem in problems if problem.action == "kept" and problem.what.startswith(IMPOSSIBLE)]
-    kept = [replace(each, lines=tuple(line for line in each.lines if line in remaining)) for each in impossible]
+    restricted = [replace(each, lines=tuple(line for line in each.lines if line in remaining)) for each in impossible]
     others = [problem for problem in problems if problem.action != "kept"]
-    return (*others, *(problem for problem in kept if problem.lines), *remarks(molecules))
+    return (*others, *(problem for problem in restricted if problem.lines), *remarks(molecules))
 
 
 def _differ(values: Tensor) -> bool:
@@ -263,34 +326,34 @@ def _differ(values: Tensor) -> bool:
     return bool((high > low).any())
 
 
-def _values(rows: Sequence[Row], positions: Sequence[int], targets: Sequence[Target]) -> tuple[Tensor, Problem]:
-    """Target values [R, T], and a remark on the rows whose values cannot be parsed."""
-    invalid, values = [], []
+def _values(
+    rows: Sequence[Row], positions: Sequence[int], targets: Sequence[Target], censored: Censored
+) -> tuple[Tensor, Tensor, list[Problem]]:
+    """Target values and their censoring, [R, T], and remarks on rows with bounds or values that cannot be parsed."""
+    invalid, bounded, values, signs = [], [], [], []
     for row in rows:
         pairs = zip(positions, targets, strict=True)
-        parsed = [read_value(row.values[index + 1], target.classes) for index, target in pairs]
-        if None in parsed:
+        texts = [(row.values[index + 1], target.classes) for index, target in pairs]
+        parsed = [read_value(text, of_classes) for text, of_classes in texts]
+        unread = [value is None and of_classes is None for value, (_, of_classes) in zip(parsed, texts, strict=True)]
+        bounds = [read_bound(text) if is_unread else None for is_unread, (text, _) in zip(unread, texts, strict=True)]
+        if any(bounds):
+            bounded.append(row.line)
+        if any(value is None and bound is None for value, bound in zip(parsed, bounds, strict=True)):
             invalid.append(row.line)
-        values.append([math.nan if value is None else value for value in parsed])
-    problem = Problem("values that are not numbers, or of neither class", "treated as missing", tuple(invalid))
-    return torch.tensor(values, dtype=torch.float64).reshape(len(rows), len(targets)), problem
+        used_bounds = [bound if censored == "keep" else None for bound in bounds]
+        values.append([b[0] if b else math.nan if v is None else v for v, b in zip(parsed, used_bounds, strict=True)])
+        signs.append([b[1] if b else 0 for b in used_bounds])
+    shape = (len(rows), len(targets))
+    action = "kept as bounds (--censored drop: as missing)" if censored == "keep" else "treated as missing"
+    problems = [
+        Problem("censored values such as > 10", action, tuple(bounded)),
+        Problem("values that are not numbers, or of neither class", "treated as missing", tuple(invalid)),
+    ]
+    numbers = torch.tensor(values, dtype=torch.float64).reshape(shape)
+    return numbers, torch.tensor(signs, dtype=torch.int8).reshape(shape), problems
 
 
 def _notes(constant: Sequence[str], unused: Sequence[str]) -> tuple[str, ...]:
     notes = {"constant columns, left out": constant, "columns that are not predicted": unused}
     return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items() if names)
-
-
-def _sample(table: Table) -> dict[str, list[str]]:
-    """The first values of each column that are not missing."""
-    sample: dict[str, list[str]] = {name: [] for name in table.columns}
-    for row in table.rows():
-        unfilled = [
-            (name, value) for name, value in zip(table.columns, row.values, strict=True) if len(sample[name]) < SAMPLE
-        ]
-        if not unfilled:
-            break
-        for name, value in unfilled:
-            if not is_missing(value):
-                sample[name].append(value)
-    return sample

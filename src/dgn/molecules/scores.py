@@ -6,14 +6,23 @@ import torch
 from torch import Tensor
 
 from dgn.molecules.columns import Target
+from dgn.training.objectives import censored_target
 
 Scores = dict[str, dict[str, float]]
 
 
 def score_regression(
-    targets: Sequence[Target], truth: Tensor, prediction: Tensor, half: Tensor, median: Tensor
+    targets: Sequence[Target],
+    truth: Tensor,
+    prediction: Tensor,
+    half: Tensor,
+    median: Tensor,
+    censoring: Tensor | None = None,
 ) -> Scores:
     """Errors per target, the coverage of prediction ± half, and the error of a constant prediction ``median`` [T].
+
+    Where the truth is a bound (``censoring`` 1 or -1, [R, T]), a prediction beyond it has the error 0, another the
+    distance to it. R2, coverage and width are those of the measured values alone.
 
     >>> scores = score_regression([Target("y")], torch.ones(2, 1), torch.zeros(2, 1), torch.ones(2, 1), torch.ones(1))
     >>> scores["y"]["mae"], scores["y"]["coverage"], scores["y"]["mae of the training median"]
@@ -25,15 +34,21 @@ def score_regression(
         if not mask.any():
             continue
         y, p, h = (values[mask, column] for values in (truth, prediction, half))
-        error, deviation = y - p, ((y - y.mean()) ** 2).sum()
+        sign = torch.zeros(len(y)) if censoring is None else censoring[mask, column]
+        constant = median[column].to(y).expand(len(y))
+        error, plain = (censored_target(y, guess, sign) - guess for guess in (p, constant))
+        exact = sign == 0
+        measured, residual = y[exact], error[exact]
+        deviation = ((measured - measured.mean()) ** 2).sum()
         scores[target.name] = {
             "molecules": float(len(y)),
+            **({} if censoring is None else {"censored": float((~exact).sum())}),
             "mae": float(error.abs().mean()),
             "rmse": float((error**2).mean().sqrt()),
-            "r2": float(1 - (error**2).sum() / deviation) if deviation > 0 else float("nan"),
-            "coverage": float((error.abs() <= h).double().mean()),
-            "width": float(2 * h.median()),
-            "mae of the training median": float((y - median[column]).abs().mean()),
+            "r2": float(1 - (residual**2).sum() / deviation) if deviation > 0 else float("nan"),
+            "coverage": float((residual.abs() <= h[exact]).double().mean()),
+            "width": float(2 * h[exact].median()) if exact.any() else float("nan"),
+            "mae of the training median": float(plain.abs().mean()),
         }
     return scores
 

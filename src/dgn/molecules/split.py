@@ -10,7 +10,7 @@ from torch import Tensor
 from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.featurize import parse
-from dgn.molecules.rows import Molecules, Problem, TableData, canonical, take, update_remarks
+from dgn.molecules.rows import Molecules, Problem, TableData, canonical, select_targets, take, update_remarks
 from dgn.molecules.table import Table
 
 SPLITS = ("train", "val", "test")
@@ -74,18 +74,18 @@ def assign_splits(molecules: Molecules, table: Table) -> Molecules:
     The table has columns smiles and split. A molecule that it does not have, or has in several splits, is refused.
     """
     smiles, split = table.position("smiles"), table.position("split")
-    known: dict[str, set[str]] = {}
+    splits: dict[str, set[str]] = {}
     for row in table.rows():
         if not isinstance(parse(row.values[smiles]), str):
-            known.setdefault(canonical(row.values[smiles]), set()).add(row.values[split].strip().lower())
+            splits.setdefault(canonical(row.values[smiles]), set()).add(row.values[split].strip().lower())
     for key, line in zip(molecules.keys, molecules.lines, strict=True):
-        if len(known.get(key, ())) != 1:
-            got = "none" if key not in known else " and ".join(sorted(known[key]))
+        if len(splits.get(key, ())) != 1:
+            got = "none" if key not in splits else " and ".join(sorted(splits[key]))
             raise ValueError(
                 f"{table.path}: expected one split for each molecule, got {got} for {key} (line {line} of the table); "
                 "leave the row out, or add it"
             )
-    return replace(molecules, split=tuple(next(iter(known[key])) for key in molecules.keys))
+    return replace(molecules, split=tuple(next(iter(splits[key])) for key in molecules.keys))
 
 
 def cross_validation(
@@ -214,7 +214,7 @@ def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
     expected, got = _requirement(data.task)
     targets = tuple(target for target, is_learnable in zip(data.targets, mask.tolist(), strict=True) if is_learnable)
     names = [target.name for target in data.targets if target not in targets]
-    molecules = replace(data.molecules, values=data.molecules.values[:, mask])
+    molecules = select_targets(data.molecules, mask)
     empty = molecules.values.isnan().all(dim=1)
     lines = tuple(data.molecules.lines[row] for row in empty.nonzero()[:, 0].tolist())
     molecules, assignment = take(molecules, (~empty).nonzero()[:, 0]), split.assignment[~empty]
@@ -225,8 +225,8 @@ def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
             f"split: expected {expected} of {', '.join(names)} in the training split, got {got}, and {missing} "
             "without them; use --split random, or choose other targets"
         )
-    found = [Problem("values only of targets left out", "left out", lines)] if lines else []
-    problems = update_remarks((*data.problems, *found), molecules)
+    new_problems = [Problem("values only of targets left out", "left out", lines)] if lines else []
+    problems = update_remarks((*data.problems, *new_problems), molecules)
     note = f"targets without {expected} in the training split, left out: {', '.join(names)}"
     task: Task = "binary" if data.task == "multi-label" and len(targets) == 1 else data.task
     learnable_data = replace(

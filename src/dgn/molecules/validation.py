@@ -4,7 +4,9 @@ import operator
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 Array = NDArray[Any]
 
@@ -91,6 +93,39 @@ def as_float_array(y: Any) -> NDArray[np.float64]:
         return np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise ValueError(f"y: expected numbers, got others: {problem}; for classes use dgn.DGNClassifier") from problem
+
+
+def as_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
+    """Weights of the molecules [R] as float64, None without; negative, infinite and missing ones are refused.
+
+    >>> as_weights([1, 0.5], 2)
+    array([1. , 0.5])
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ValueError(
+            f"sample_weight: expected {rows} numbers, one for each SMILES, got shape {list(weights.shape)}; check both"
+        )
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("sample_weight: expected numbers of 0 or more, got others; correct them, or leave them out")
+    return weights
+
+
+def as_censoring(censoring: Any, shape: tuple[int, ...]) -> Tensor:
+    """Signs 1, -1 and 0 of targets [R, T], of which the last dimension may be left out where it is 1.
+
+    >>> as_censoring([1, 0], (2, 1)).tolist()
+    [[1], [0]]
+    """
+    signs = np.asarray(censoring)
+    if signs.size != np.prod(shape) or len(signs) != shape[0] or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError(
+            f"censoring: expected 1, -1 or 0 for each y, got values {np.unique(signs)[:5].tolist()} of shape "
+            f"{list(signs.shape)}; 1 means that the truth is above y"
+        )
+    return torch.from_numpy(signs.astype(np.int8).reshape(shape))
 
 
 def check_rows(smiles: int, values: int) -> None:

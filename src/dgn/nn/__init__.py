@@ -3,7 +3,7 @@
 from dgn.nn.blocks.virtual_node import VirtualNode
 from dgn.nn.conv import DGNConv
 from dgn.nn.edge_features import EdgeTable
-from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder, EdgeTypeEncoder, StructuralEncoder
+from dgn.nn.encoders import ATOM_SIZES, BOND_SIZES, CategoryEncoder, EdgeTypeEncoder, GraphEncoder, StructuralEncoder
 from dgn.nn.ensemble import Ensemble
 from dgn.nn.layer import DGNLayer
 from dgn.nn.linear import Linear
@@ -21,6 +21,7 @@ __all__ = [
     "EdgeTable",
     "EdgeTypeEncoder",
     "Ensemble",
+    "GraphEncoder",
     "Linear",
     "NetworkSettings",
     "StructuralEncoder",

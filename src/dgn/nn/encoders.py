@@ -1,4 +1,4 @@
-"""Inputs of a network: categories, structural encodings and edge types become features."""
+"""Inputs of a network: categories, structural encodings, edge types and features of graphs."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dgn.encodings import EdgeTypes
 from dgn.graph.columns import as_columns
+from dgn.nn.dropout import Dropout
 from dgn.nn.edge_features import EdgeTable
 from dgn.nn.linear import Linear
 
@@ -16,6 +17,7 @@ ATOM_SIZES = (119, 4, 12, 12, 10, 6, 6, 2, 2)  # the nine columns of OGB's atoms
 BOND_SIZES = (5, 6, 2)  # the three columns of OGB's bonds
 
 SMALL_TABLE = 512  # rows of a table whose gradient on a GPU is a matrix product: PyTorch would sort them
+CLIP = 5.0  # standard deviations
 MOST_ROWS = 1024  # of a table that is made for few edges
 
 
@@ -141,6 +143,45 @@ class StructuralEncoder(nn.Module):
         return scaled
 
 
+class GraphEncoder(nn.Module):
+    r"""Features of whole graphs for the head: :math:`\mathrm{ReLU}(W \, \mathrm{clip}(s \odot v_g + o) + b)`.
+
+    ``scale`` s and ``offset`` o standardize over the training graphs (:class:`dgn.encodings.Standardization`) and are
+    not trained. Standardized features are clipped to :math:`\pm 5`: a graph unlike all others does not leave the range
+    of training. A missing feature, NaN, is the mean of training.
+
+    Shapes:
+        ``scale`` and ``offset`` [F]; [G, F] to [G, channels].
+
+    >>> GraphEncoder(torch.ones(3), torch.zeros(3), 8)(torch.ones(5, 3)).shape
+    torch.Size([5, 8])
+    """
+
+    scale: Tensor
+    offset: Tensor
+
+    def __init__(self, scale: Tensor, offset: Tensor, channels: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale.clone())
+        self.register_buffer("offset", offset.clone())
+        self.linear, self.dropout = Linear(len(scale), channels), Dropout(dropout)
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+
+    def forward(self, values: Tensor | None) -> Tensor:
+        if values is None or values.dim() != 2 or values.size(1) != len(self.scale):
+            came = "none" if values is None else f"shape {list(values.shape)}"
+            raise ValueError(
+                f"graph_attr: expected {len(self.scale)} numbers of each graph, got {came}; pass as many as the "
+                "network was made for"
+            )
+        scaled = torch.addcmul(self.offset, values.to(self.scale.dtype), self.scale)
+        clipped = torch.where(scaled.isnan(), 0.0, scaled).clamp(-CLIP, CLIP)
+        encoded: Tensor = self.dropout(self.linear(clipped).relu())
+        return encoded
+
+
 class EdgeTypeEncoder(nn.Module):
     """Features of edges of few types: one row of a table for each, the sum of its categories' and its rings' vectors.
 
@@ -195,9 +236,9 @@ def read_structural_inputs(data: Any, edge_encoder: nn.Module | None) -> tuple[T
     """
     structure, edge_attr = getattr(data, "structure", None), getattr(data, "edge_attr", None)
     parts = [getattr(data, name, None) for name in ("random_walk", "rings")]
-    given = [part.float() for part in parts if part is not None]
-    if structure is None and given:
-        structure = torch.cat(given, dim=1)
+    columns = [part.float() for part in parts if part is not None]
+    if structure is None and columns:
+        structure = torch.cat(columns, dim=1)
     rings = getattr(data, "edge_rings", None)
     if isinstance(edge_encoder, EdgeTypeEncoder) and rings is not None:
         columns = [] if edge_attr is None else [as_columns(edge_attr).long()]

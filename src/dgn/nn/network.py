@@ -14,7 +14,7 @@ from dgn.nn.blocks.feed_forward import FeedForward
 from dgn.nn.blocks.virtual_node import VirtualNode
 from dgn.nn.conv import DGNConv
 from dgn.nn.edge_features import Edges, LowRankEdgeFeatures, is_low_rank
-from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, StructuralEncoder, read_structural_inputs
+from dgn.nn.encoders import CategoryEncoder, EdgeTypeEncoder, GraphEncoder, StructuralEncoder, read_structural_inputs
 from dgn.nn.fused.select import Route, layer_route
 from dgn.nn.init import init_as_authors, reset
 from dgn.nn.inputs import read_scalers, refuse_beside_data, refuse_positional
@@ -39,6 +39,7 @@ class DGN(nn.Module):
         delta: mean of log(degree + 1) over the training nodes, which scalers other than identity need.
         edge_encoder: maps edge inputs to ``settings.edge_dim`` channels; few categories and edge types stay tables.
         structural_encoder: maps structural encodings to ``settings.hidden`` channels, which are added to the input.
+        graph_encoder: maps features of graphs to channels that the head reads beside the readout.
         message: a module in the place of ``settings.message``; each layer has a copy of it.
         backend: as of :class:`DGNConv`.
 
@@ -61,16 +62,19 @@ class DGN(nn.Module):
         delta: float | None = None,
         edge_encoder: nn.Module | None = None,
         structural_encoder: StructuralEncoder | None = None,
+        graph_encoder: GraphEncoder | None = None,
         message: nn.Module | None = None,
         backend: Backend = "auto",
     ) -> None:
         super().__init__()
         if edge_encoder is not None and settings.edge_dim is None:
             raise ValueError("edge_dim: expected the width that edge_encoder gives, got None; set it in the settings")
+        if graph_encoder is not None and settings.readout == "nodes":
+            raise ValueError("graph_encoder: expected none for predictions of nodes, got one; give nodes the features")
         hidden, last = settings.hidden, settings.last or settings.hidden
         self.settings = settings
         self.node_encoder = Linear(node_encoder, hidden) if isinstance(node_encoder, int) else node_encoder
-        self.edge_encoder, self.structure = edge_encoder, structural_encoder
+        self.edge_encoder, self.structure, self.graph_encoder = edge_encoder, structural_encoder, graph_encoder
         vectors = settings.num_eigenvector_features
         self.positional = Linear(vectors, hidden) if vectors else None
         self.plan, (_, self.delta) = settings.plan, read_scalers(settings.scalers, delta)
@@ -83,7 +87,9 @@ class DGN(nn.Module):
         )
         between = widths[:-1] if settings.virtual_node else []
         self.virtual_nodes = _modules(between, lambda width: VirtualNode(width, *around))
-        self.head = Head(2 * last if settings.readout in DOUBLE_WIDTH else last, last, out_channels)
+        pooled = 2 * last if settings.readout in DOUBLE_WIDTH else last
+        beside = 0 if graph_encoder is None else graph_encoder.linear.out_features
+        self.head = Head(pooled + beside, last, out_channels, settings.head_layers)
         for part in self.modules():  # PyTorch can differentiate it twice
             if isinstance(part, BatchNorm):
                 part.plain = backend == "reference"
@@ -108,7 +114,7 @@ class DGN(nn.Module):
         return DGNLayer(conv, settings.dropout, settings.batch_norm, settings.residual)
 
     def reset_parameters(self) -> None:
-        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure])
+        reset([self.node_encoder, self.edge_encoder, self.positional, self.structure, self.graph_encoder])
         reset([*self.layers, *self.feed_forwards, *self.virtual_nodes, *self.head])
         if self.settings.initialization == "authors":
             init_as_authors(self.layers)
@@ -127,27 +133,29 @@ class DGN(nn.Module):
         node_mask: Tensor | None = None,
         gap: Tensor | None = None,
         structure: Tensor | None = None,
+        graph_attr: Tensor | None = None,
         returns: Returns = "prediction",
     ) -> Tensor:
         """Predict for a PyG ``Data`` or ``Batch`` with ``edge_field`` (and ``node_potential``), or for its parts.
 
         ``weights`` of an earlier ``plan.compute_weights(edge_field, graph, gap)`` save computing them again.
         ``node_mask`` is 0 for padding nodes, which enter no statistic. ``gap`` tells which directions form a group.
-        ``structure`` holds the numbers that a network with such an input reads. ``returns="embedding"`` gives what the
-        head reads, of graphs or of nodes as the prediction; ``"node-embedding"`` the features of nodes before the
-        readout. A field that does not fit the ``node_potential`` of the same data is refused, unless the network
-        reads that potential as an input of its own.
+        ``structure`` and ``graph_attr`` hold the numbers of nodes and of graphs that a network with such inputs reads.
+        ``returns="embedding"`` gives the readout, of graphs or of nodes as the prediction; ``"node-embedding"`` the
+        features of nodes before it. A field that does not fit the ``node_potential`` of the same data is refused,
+        unless the network reads that potential as an input of its own.
 
         Shapes:
             ``x`` and ``edge_attr`` as the encoders take them, ``edge_field`` [E, K], ``batch`` [N],
-            ``node_potential`` [N, K], ``node_mask`` [N, 1], ``gap`` [N, K], ``structure`` [N, F]; returns [G,
-            out_channels], or [N, out_channels] with ``readout="nodes"``.
+            ``node_potential`` [N, K], ``node_mask`` [N, 1], ``gap`` [N, K], ``structure`` [N, F], ``graph_attr`` [G,
+            F']; returns [G, out_channels], or [N, out_channels] with ``readout="nodes"``.
         """
         if positional:
             refuse_positional(type(self).__name__, positional)
         if not isinstance(x, Tensor):
             beside = {"edge_index": edge_index, "edge_field": edge_field, "edge_attr": edge_attr, "batch": batch}
             beside |= {"node_potential": node_potential, "num_graphs": num_graphs, "weights": weights}
+            beside |= {"graph_attr": graph_attr}
             return self.forward_data(x, returns, **beside, node_mask=node_mask, gap=gap, structure=structure)
         graph = as_graph(edge_index, x.size(0), batch, num_graphs)
         edges = self._edges(edge_attr, graph)  # what comes first has its gradient last, outside the backward pass
@@ -166,7 +174,11 @@ class DGN(nn.Module):
         if returns == "node-embedding":
             return h
         pooled = pool(self.settings.readout, h, graph, node_potential)
-        return pooled if returns == "embedding" else self.head(pooled)
+        if returns == "embedding":
+            return pooled
+        if self.graph_encoder is not None:
+            pooled = torch.cat([pooled, self.graph_encoder(graph_attr)], dim=1)
+        return self.head(pooled)  # type: ignore[no-any-return]
 
     def _nodes(self, x: Tensor, potential: Tensor | None, structure: Tensor | None) -> Tensor:
         """Features of the nodes for the first layer."""
@@ -207,14 +219,14 @@ class DGN(nn.Module):
         refuse_beside_data(type(self).__name__, beside)
         if getattr(data, "x", None) is None:
             raise ValueError(f"data: expected node features in 'x', got {data}; set data.x")
-        names = ("x", "edge_index", "edge_field", "batch", "node_potential", "num_graphs", "gap")
+        names = ("x", "edge_index", "edge_field", "batch", "node_potential", "num_graphs", "gap", "graph_attr")
         structure, edge_attr = read_structural_inputs(data, self.edge_encoder)
-        given = {name: getattr(data, name, None) for name in names}
-        field, potential = given["edge_field"], given["node_potential"]
+        attributes = {name: getattr(data, name, None) for name in names}
+        field, potential = attributes["edge_field"], attributes["node_potential"]
         own = self.settings.reads_potential  # the potential is an input; the field may be another
         if self.plan.num_directions and field is not None and potential is not None and not own:
             check_directions(field, potential, data.edge_index)
-        return self(**given, edge_attr=edge_attr, structure=structure, returns=returns)  # type: ignore[no-any-return]
+        return self(**attributes, edge_attr=edge_attr, structure=structure, returns=returns)  # type: ignore[no-any-return]
 
     @staticmethod
     def _first(potential: Tensor | None, wanted: int) -> Tensor:

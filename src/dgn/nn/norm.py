@@ -1,5 +1,7 @@
 """Batch norm that leaves out padding rows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -33,12 +35,12 @@ class BatchNorm(nn.BatchNorm1d):
             return super().forward(input)
         x = input.to(torch.promote_types(input.dtype, torch.float32))  # half precision cannot count to a million
         rows = torch.ones_like(x[:, :1]) if row_mask is None else row_mask.to(x.dtype)
-        found = _everywhere(rows.sum(), together)
-        count = found.clamp(min=1)
+        row_count = _everywhere(rows.sum(), together)
+        count = row_count.clamp(min=1)
         mean = _everywhere((x * rows).sum(0), together) / count
         centered = x - mean
         variance = _everywhere((centered.square() * rows).sum(0), together) / count
-        self._remember(mean.detach(), variance.detach(), found.detach())
+        self._remember(mean.detach(), variance.detach(), row_count.detach())
         return (centered * (variance + self.eps).rsqrt() * self.weight + self.bias).to(input.dtype)
 
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
@@ -50,6 +52,35 @@ class BatchNorm(nn.BatchNorm1d):
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum.to(self.running_mean.dtype))
         unbiased = variance * (count / (count - 1).clamp(min=1))
         self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum.to(self.running_var.dtype))
+
+
+@contextmanager
+def exact_statistics(network: nn.Module) -> Iterator[None]:
+    """Batch norms of a network keep, inside the block, the mean statistics of the batches that pass through it.
+
+    As ``torch.optim.swa_utils.update_bn``, for any loop. Running statistics from before are dropped.
+
+    >>> norm = BatchNorm(1).eval()
+    >>> with exact_statistics(norm):
+    ...     for batch in (torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])):
+    ...         _ = norm(batch)
+    >>> norm.running_mean.item(), norm.running_var.item(), norm.training
+    (4.0, 2.0, False)
+    """
+    norms = [
+        module for module in network.modules() if isinstance(module, nn.BatchNorm1d) and module.track_running_stats
+    ]
+    modes = [(norm.training, norm.momentum) for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # a mean over batches
+        norm.train()
+    try:
+        yield
+    finally:
+        for norm, (training, momentum) in zip(norms, modes, strict=True):
+            norm.momentum = momentum
+            norm.train(training)
 
 
 def normalize_rows(norm: nn.Module, x: Tensor, row_mask: Tensor | None) -> Tensor:

@@ -64,6 +64,12 @@ class NetworkSettings:
     ffn_dropout: float | None = setting(
         "dropout inside the feed-forward blocks; none: as dropout", None, least=0, below=1
     )
+    head_layers: int | None = setting(
+        "hidden layers of the head, as wide as the last layer; none: two, each half as wide as the one before",
+        None,
+        least=0,
+        most=1000,
+    )
     batch_norm: bool = setting("normalise over the batch in each layer", True)
     residual: bool = setting("add the input of a layer to its output", True)
     size_norm: bool = setting("multiply by 1 / sqrt(nodes of the graph) before each batch norm", True)

@@ -31,7 +31,7 @@ class Attribution:
 
     @property
     def rest(self) -> float:
-        """The quadrature error: prediction - baseline - sum of shares."""
+        """The quadrature error, prediction - baseline - sum of shares."""
         return self.prediction - self.baseline - float(self.nodes.sum() + self.edges.sum())
 
 
@@ -67,8 +67,8 @@ def attribute(
     read has share 0; a network that is linear in its inputs gives its own terms.
 
     ``data`` is one graph as a PyG ``Data``, such as ``PackedGraphs[index]``, with the network's inputs: ``x``,
-    ``edge_index``, ``edge_field``, ``edge_attr``, ``node_potential``, ``structure``. ``target`` is the column of the
-    output.
+    ``edge_index``, ``edge_field``, ``edge_attr``, ``node_potential``, ``structure``, ``graph_attr``, which is the same
+    in the baseline. ``target`` is the column of the output.
     """
     if isinstance(network, Ensemble):
         if baseline is not None:
@@ -155,6 +155,7 @@ def _forward_copies(network: DGN, data: Any, inputs: Sequence[Tensor], copies: i
     shift = (index * size).repeat_interleave(data.edge_index.size(1))
     fields = [getattr(data, name, None) for name in ("edge_field", "node_potential", "gap")]
     field, potential, gap = (None if values is None else values.double().repeat(copies, 1) for values in fields)
+    features = getattr(data, "graph_attr", None)
     outputs: Tensor = network(
         nodes,
         data.edge_index.repeat(1, copies) + shift,
@@ -164,5 +165,6 @@ def _forward_copies(network: DGN, data: Any, inputs: Sequence[Tensor], copies: i
         node_potential=potential,
         num_graphs=copies,
         gap=gap,
+        graph_attr=None if features is None else features.double().repeat(copies, 1),
     )
     return outputs

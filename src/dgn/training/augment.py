@@ -59,24 +59,24 @@ def augment(
     if flip_mask is not None and dataset.mirrored is not None and mirrors_alone(settings):
         return dataset.replaced(choose_weights(flip_mask, dataset), nodes)
     field = dataset.edges["edge_field"] if flip_mask is None else reflect_field(dataset, flip_mask)
-    given = Directional(field, nodes.get("node_potential", dataset.nodes.get("node_potential")))
-    result = _augment_directions(given, dataset, settings, generator)
+    directions = Directional(field, nodes.get("node_potential", dataset.nodes.get("node_potential")))
+    result = _augment_directions(directions, dataset, settings, generator)
     if result.potential is not None:
         nodes["node_potential"] = result.potential
     return dataset.replaced(plan.compute_weights(result.field, dataset.graph, dataset.nodes.get("gap")), nodes)
 
 
 def _augment_directions(
-    given: Directional, dataset: DeviceDataset, settings: AugmentationSettings, generator: torch.Generator
+    directions: Directional, dataset: DeviceDataset, settings: AugmentationSettings, generator: torch.Generator
 ) -> Directional:
     """The field and the potential of one epoch."""
     graph = dataset.graph
     assert graph.batch is not None
     if settings.resample:
-        given = _resample(given, dataset, generator)
+        directions = _resample(directions, dataset, generator)
     if settings.reflection:
-        given = _reflect(given, dataset, generator)
-    field, potential = given
+        directions = _reflect(directions, dataset, generator)
+    field, potential = directions
     if settings.rotation:
         if field.size(1) < 2:
             raise ValueError(
@@ -97,9 +97,9 @@ def _augment_directions(
     return Directional(field, potential)
 
 
-def _reflect(given: Directional, dataset: DeviceDataset, generator: torch.Generator) -> Directional:
+def _reflect(directions: Directional, dataset: DeviceDataset, generator: torch.Generator) -> Directional:
     """One random sign for each direction of each connected component; of each graph where directions are no vectors."""
-    graph, field, potential = dataset.graph, *given
+    graph, field, potential = dataset.graph, *directions
     assert graph.batch is not None
     owner, count = graph.batch, graph.num_graphs
     if "component" in dataset.nodes:
@@ -113,16 +113,16 @@ def _reflect(given: Directional, dataset: DeviceDataset, generator: torch.Genera
     return Directional(field * sign[graph.target], None if potential is None else potential * sign)
 
 
-def _resample(given: Directional, dataset: DeviceDataset, generator: torch.Generator) -> Directional:
+def _resample(directions: Directional, dataset: DeviceDataset, generator: torch.Generator) -> Directional:
     """The directions in a random basis of each repeated eigenspace.
 
     A gradient is linear, so the field is mixed as the potentials are. Vanishing differences stay as small as they are,
     while the differences of mixed potentials would be rounding errors of single precision.
     """
-    spaces, (field, potential) = dataset.eigenspaces, given
+    spaces, (field, potential) = dataset.eigenspaces, directions
     assert spaces is not None
     if not len(spaces.node):
-        return given
+        return directions
     rotation = random_rotations(spaces.gap, generator)[:, :, : field.size(1)].to(field.dtype)
     node_rotation = rotation[spaces.component]
     place = torch.searchsorted(spaces.node, dataset.graph.target[spaces.edge])

@@ -4,19 +4,15 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from dgn.data.benchmark import TASKS, Benchmark, load_benchmark
+from dgn.data.benchmark import GRAPH_ATTR, TASKS, Benchmark, graphs_in_split, load_benchmark
 from dgn.data.precompute.encodings import with_encodings
-from dgn.encodings import Structure
+from dgn.encodings import Standardization, Structure
 from dgn.graph.checks import check_option
-from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, Ensemble, Linear, StructuralEncoder
+from dgn.graph.columns import as_columns
+from dgn.nn import DGN, CategoryEncoder, EdgeTypeEncoder, Ensemble, GraphEncoder, Linear, StructuralEncoder
 from dgn.training.config import DataSettings, NetworkSettings
 
 Columns = tuple[int, ...] | int
-WIDTHS: dict[str, tuple[int, int | None]] = {
-    "cifar10": (5, 1),
-    "digits": (1, None),
-    "transport": (4, 3),
-}  # node and edge features
 
 
 @dataclass(frozen=True)
@@ -25,23 +21,26 @@ class Inputs:
 
     ``nodes`` and ``edges`` are the numbers of categories of each column, or the number of continuous columns; ``edges``
     is ``None`` without edge features. ``structure`` describes structural encodings; its edge types, if it has any,
-    replace ``edges``.
+    replace ``edges``. ``features`` standardizes those of whole graphs.
     """
 
     nodes: Columns
     edges: Columns | None
     targets: int
     structure: Structure | None = None
+    features: Standardization | None = None
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Inputs":
         """The inputs of graphs in memory."""
-        nodes, edges = benchmark.graphs.nodes["x"], benchmark.graphs.edges.get("edge_attr")
+        graphs = benchmark.graphs
+        nodes, edges, features = graphs.nodes["x"], graphs.edges.get("edge_attr"), graphs.graphs.get(GRAPH_ATTR)
         return cls(
             benchmark.node_categories or _width(nodes),
             benchmark.edge_categories or (None if edges is None else _width(edges)),
             benchmark.num_targets,
             benchmark.structure,
+            None if features is None else Standardization.find(as_columns(features)[graphs_in_split(graphs, 0)]),
         )
 
 
@@ -49,11 +48,12 @@ def known_inputs(dataset: str) -> Inputs:
     """The inputs of a benchmark by its name, without loading it.
 
     >>> known_inputs("zinc")
-    Inputs(nodes=(28,), edges=(4,), targets=1, structure=None)
+    Inputs(nodes=(28,), edges=(4,), targets=1, structure=None, features=None)
     """
     check_option("data.dataset", dataset, (*TASKS, "own"))
-    task, (nodes, edges) = TASKS[dataset], WIDTHS.get(dataset, (0, None))
-    return Inputs(task.node_categories or nodes, task.edge_categories or edges, task.num_targets)
+    task = TASKS[dataset]
+    nodes, edges = task.node_categories or task.node_features, task.edge_categories or task.edge_features
+    return Inputs(nodes, edges, task.num_targets)
 
 
 def inputs_for(data: DataSettings) -> Inputs:
@@ -97,12 +97,16 @@ def build_for_inputs(settings: NetworkSettings, inputs: Inputs, delta: float | N
 def build_member(settings: NetworkSettings, inputs: Inputs, delta: float | None) -> DGN:
     """A single network, or one ensemble member."""
     node_encoder, edge_encoder = _encoder(inputs.nodes, settings.hidden), _edge_encoder(settings, inputs)
-    structure = inputs.structure
+    structure, features = inputs.structure, inputs.features
     if settings.edge_dim is not None and edge_encoder is None:
         raise ValueError(
             f"network.edge_dim: expected none for graphs without edge features, got {settings.edge_dim}; leave it out"
         )
     encoder = None if structure is None else StructuralEncoder(structure.scale, structure.offset, settings.hidden)
+    graph_encoder = None
+    if features is not None:
+        channels = settings.last or settings.hidden
+        graph_encoder = GraphEncoder(features.scale, features.offset, channels, settings.dropout)
     return DGN(
         node_encoder,
         settings,
@@ -110,6 +114,7 @@ def build_member(settings: NetworkSettings, inputs: Inputs, delta: float | None)
         delta=delta,
         edge_encoder=edge_encoder,
         structural_encoder=encoder,
+        graph_encoder=graph_encoder,
     )
 
 

@@ -62,6 +62,12 @@ class TrainingSettings:
     ema_decay: float = setting(
         "decay of the exponential moving average (EMA) of the weights, which is scored; 0: none", 0.0, least=0, below=1
     )
+    precise_bn: int = setting(
+        "precise batch norm: training batches whose mean statistics replace the running ones before each evaluation; "
+        "0: running statistics",
+        0,
+        least=0,
+    )
     label_smoothing: float = setting("label smoothing of class labels in training", 0.0, least=0, below=1)
     distill_from: str | None = setting(
         "distillation: name or folder of a run on the same graphs whose seeds are the teachers (classification)", None

@@ -42,10 +42,11 @@ class EMA:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Swap the averaged weights into the network inside the ``with`` block."""
+        """Swap the averaged weights into the network inside the ``with`` block; what it changes stays averaged."""
         backup = [tensor.clone() for tensor in self.live]
         torch._foreach_copy_(self.live, self.shadow)
         try:
             yield
         finally:
+            torch._foreach_copy_(self.shadow, self.live)
             torch._foreach_copy_(self.live, backup)

@@ -7,11 +7,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dgn.data.benchmark import CENSORING, GRAPH_ATTR, SAMPLE_WEIGHT
 from dgn.data.loader.static_batch import Batch, StaticBatches
 from dgn.data.packed import PackedGraphs
+from dgn.graph.columns import as_columns
 from dgn.nn.network import Returns
 from dgn.training.config import NetworkSettings
-from dgn.training.objectives import Objective
+from dgn.training.objectives import Objective, censored_target
 
 SOFT_TARGETS = "soft_targets"  # the key of distilled targets among the values of graphs
 FEW = 1 << 17  # predictions up to which metrics are computed on the host: many small operations are slow on a GPU
@@ -25,13 +27,14 @@ class Scores(NamedTuple):
 
 
 def required_inputs(settings: NetworkSettings, graphs: PackedGraphs) -> dict[str, list[str]]:
-    """Names of the node and edge inputs that a network or its weights read, among those that the graphs have."""
+    """Names of the inputs that a network or its weights read, among those that the graphs have."""
     potential, gap = settings.reads_potential, settings.plan.needs_gap
     nodes = {"x": True, "structure": True, "node_potential": potential, "gap": gap}
     edges = {"edge_field": True, "edge_attr": settings.edge_dim is not None}
     return {
         "nodes": [name for name, is_read in nodes.items() if is_read and name in graphs.nodes],
         "edges": [name for name, is_read in edges.items() if is_read and name in graphs.edges],
+        "graphs": [name for name in (GRAPH_ATTR,) if name in graphs.graphs],
     }
 
 
@@ -45,6 +48,7 @@ def predict(network: nn.Module, batch: Batch, returns: Returns = "prediction") -
         weights=batch.weights,
         node_mask=batch.node_mask if batch.padded else None,
         structure=batch.nodes.get("structure"),
+        graph_attr=batch.graphs.get(GRAPH_ATTR),
         returns=returns,
     )
     return prediction
@@ -65,9 +69,14 @@ def target_of(batch: Batch, split: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def training_target(batch: Batch) -> tuple[Tensor, Tensor]:
-    """As :func:`target_of`, with soft targets in place of labels where there are any."""
+    """As :func:`target_of`, with soft targets in place of labels, and sample weights, where there are any.
+
+    Shapes:
+        weights are [R], or [R, 1] or [R, T] with sample weights.
+    """
     target, real = target_of(batch)
-    return batch.graphs.get(SOFT_TARGETS, target), real
+    weight = batch.graphs.get(SAMPLE_WEIGHT)
+    return batch.graphs.get(SOFT_TARGETS, target), real if weight is None else real[:, None] * as_columns(weight)
 
 
 class Split:
@@ -98,6 +107,8 @@ class Split:
         score_on = "cpu" if self.prediction.numel() <= FEW else predict_on
         self.target = torch.cat([target for target, _ in batch_targets])[real].to(score_on)
         self.real = real.nonzero()[:, 0].to(score_on)
+        censored = [batch.graphs[CENSORING] for batch in self.batches if CENSORING in batch.graphs]
+        self.censoring = torch.cat(censored)[real].to(score_on) if censored else None
 
     def fork(self) -> "Split":
         """The same split with a buffer for the predictions of another network."""
@@ -111,6 +122,7 @@ class Split:
         views = [self.batches.read(view) for view in row.to(self.prediction.device).chunk(self.views)]
         prediction = predict_mean(network, views)
         target, real = target_of(views[0], self.split)
+        target = censored_target(target, prediction, views[0].graphs.get(CENSORING))
         self.terms += torch.stack(self.objective.loss(prediction, target, real))
         self.prediction.index_copy_(0, counter.to(self.prediction.device), prediction[None].to(self.prediction.dtype))
 
@@ -119,4 +131,5 @@ class Split:
         prediction = self.prediction.flatten(0, 1).to(self.real.device)[self.real]
         numerator, denominator = self.terms.tolist()
         loss = numerator / denominator if denominator else 0.0
-        return Scores(loss, self.objective.metrics(prediction, self.target, self.rows))
+        target = censored_target(self.target, prediction, self.censoring)
+        return Scores(loss, self.objective.metrics(prediction, target, self.rows))

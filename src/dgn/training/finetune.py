@@ -13,8 +13,9 @@ from dgn.training.model_io import StoredModel, find_model, read_model
 from dgn.training.pretrained import find_network
 from dgn.training.signature import Signature
 
-HEAD = "head"
-FREE = {"readout", "dropout", "ffn_dropout", "tta_mirror", "initialization"}  # settings without weights before the head
+HEAD = frozenset(("head", "graph_encoder"))  # what is not copied: features of graphs enter behind the readout
+# Settings without weights before the head.
+FREE = {"readout", "dropout", "ffn_dropout", "head_layers", "tta_mirror", "initialization"}
 
 
 def read_initial(experiment: Experiment) -> StoredModel | None:
@@ -78,11 +79,12 @@ def check_inputs(signature: Signature, stored: StoredModel) -> None:
 
 def initialize(network: DGN | Ensemble, stored: StoredModel, freeze: bool) -> None:
     """Copy the weights of a model, except those of its head; with ``freeze``, the head alone is trained."""
-    weights = {name: value for name, value in stored.weights[0].items() if HEAD not in name.split(".")}
+    weights = {name: value for name, value in stored.weights[0].items() if HEAD.isdisjoint(name.split("."))}
     missing, unexpected = network.load_state_dict(weights, strict=False)
-    assert not unexpected and all(HEAD in name.split(".") for name in missing), (missing, unexpected)  # noqa: PT018
+    assert not unexpected
+    assert not any(HEAD.isdisjoint(name.split(".")) for name in missing), missing
     for name, parameter in network.named_parameters():
-        parameter.requires_grad_(not freeze or HEAD in name.split("."))
+        parameter.requires_grad_(not freeze or not HEAD.isdisjoint(name.split(".")))
 
 
 def set_training(network: DGN | Ensemble, freeze: bool) -> None:
@@ -95,4 +97,4 @@ def set_training(network: DGN | Ensemble, freeze: bool) -> None:
 
 def _before_head(network: DGN | Ensemble) -> Iterator[nn.Module]:
     for member in network.members if isinstance(network, Ensemble) else [network]:
-        yield from (module for name, module in member.named_children() if name != HEAD)
+        yield from (module for name, module in member.named_children() if name not in HEAD)

@@ -45,7 +45,7 @@ def _inputs(model: StoredModel) -> str:
     """What graphs need, and what is computed of them."""
     signature, computed = model.signature, []
     if signature.num_directions and not signature.has_field:
-        computed.append(f"{signature.num_directions} eigenvectors")
+        computed.append(f"{signature.num_directions} eigenvector{'s' if signature.num_directions > 1 else ''}")
     if signature.structure is not None:
         computed.append("structural encodings")
     field = " and a field" if signature.has_field and signature.num_directions else ""

@@ -18,7 +18,7 @@ def l1(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | 
     r"""Sums of absolute errors and weights: $\sum_g w_g |p_g - t_g|$ and $\sum_g w_g$ over entries that are not NaN.
 
     Shapes:
-        ``prediction`` [R, T] and ``target`` [R, T] (or [R] with T = 1), ``weight`` [R].
+        ``prediction`` [R, T] and ``target`` [R, T] (or [R] with T = 1), ``weight`` [R], [R, 1] or [R, T].
 
     >>> l1(torch.tensor([[1.0], [9.0]]), torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0]))
     (tensor(2.), tensor(1.))
@@ -28,6 +28,26 @@ def l1(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | 
     share = _entry_weight(~target.isnan(), weight, prediction)
     error = _mask_padding(prediction - target, share)
     return (share * error.abs()).sum(), share.sum()
+
+
+def censored_target(target: Tensor, prediction: Tensor, censoring: Tensor | None) -> Tensor:
+    """The targets, with the prediction in place of every bound that it satisfies: its error is 0, without gradient.
+
+    ``censoring`` is 1 where the truth is above the target, -1 where it is below, and 0 where it is the target.
+
+    Shapes:
+        [R, T] each; ``target`` may be [R] with T = 1.
+
+    >>> bound, prediction = torch.tensor([[10.0], [10.0], [10.0]]), torch.tensor([[12.0], [12.0], [12.0]])
+    >>> censored_target(bound, prediction, torch.tensor([[1], [0], [-1]])).flatten().tolist()
+    [12.0, 10.0, 10.0]
+    """
+    if censoring is None:
+        return target
+    prediction = prediction.detach()
+    target = target.reshape(prediction.shape).to(prediction.dtype)
+    satisfied = (censoring.reshape(prediction.shape) * (prediction - target)) > 0
+    return torch.where(satisfied, prediction, target)
 
 
 def binary(prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:  # noqa: ARG001
@@ -59,13 +79,13 @@ def classes(
     target can be a distribution over the classes instead.
 
     Shapes:
-        ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers or [R, C] distributions, ``weight`` [R].
+        ``prediction`` [R, C], ``target`` [R] (or [R, 1]) integers or [R, C] distributions, ``weight`` [R] or [R, 1].
 
     >>> classes(torch.zeros(2, 2), torch.tensor([0, 1]), torch.ones(2))
     (tensor(1.3863), tensor(2.))
     """
     if target.is_floating_point() and target.shape == prediction.shape:
-        return _cross_entropy(prediction, target, weight.to(_precise(prediction).dtype), smoothing)
+        return _cross_entropy(prediction, target, weight.reshape(-1).to(_precise(prediction).dtype), smoothing)
     return _cross_entropy(prediction, _class(target), _row_weight(prediction, target, weight), smoothing)
 
 
@@ -124,7 +144,7 @@ class Objective:
     smoothing: float = 0.0
 
     def loss(self, prediction: Tensor, target: Tensor, weight: Tensor, statistics: Tensor | None = None) -> Terms:
-        """Weighted numerator and denominator; ``weight`` [R] is 1 for real rows and 0 for padding."""
+        """Weighted numerator and denominator; ``weight`` is 0 for padding, and 1 or a sample weight for real rows."""
         if self.smoothing:
             return SMOOTHED[self.name](prediction, target, weight, statistics, self.smoothing)
         return OBJECTIVES[self.name][0](prediction, target, weight, statistics)
@@ -209,12 +229,13 @@ def _class(target: Tensor) -> Tensor:
 
 
 def _row_weight(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    return (weight * (target.reshape(-1) >= 0)).to(_precise(prediction).dtype)
+    return (weight.reshape(-1) * (target.reshape(-1) >= 0)).to(_precise(prediction).dtype)
 
 
 def _entry_weight(labelled: Tensor, weight: Tensor, prediction: Tensor) -> Tensor:
-    shape = [-1] + [1] * (prediction.dim() - 1)
-    return (labelled * weight.reshape(shape)).to(prediction.dtype)
+    if weight.dim() < prediction.dim():
+        weight = weight.reshape([-1] + [1] * (prediction.dim() - 1))
+    return (labelled * weight).to(prediction.dtype)
 
 
 def _mask_padding(values: Tensor, share: Tensor) -> Tensor:

@@ -40,5 +40,5 @@ def entry_gradient(name: str, prediction: Tensor, target: Tensor, weight: Tensor
 def is_entrywise(name: str, prediction: Tensor) -> bool:
     """Whether :func:`entry_gradient` applies."""
     few = prediction.dim() == 2 and prediction.numel() <= ENTRIES
-    known = name in ("regression", "node-regression", "multi-label")
-    return few and known and prediction.is_cuda and prediction.dtype == torch.float32
+    is_supported = name in ("regression", "node-regression", "multi-label")
+    return few and is_supported and prediction.is_cuda and prediction.dtype == torch.float32

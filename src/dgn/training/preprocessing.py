@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from dgn.data.benchmark import GRAPH_ATTR
 from dgn.data.datasets.from_graphs import as_2d_features
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute import directions, encodings
@@ -85,6 +86,8 @@ def check_features(graphs: PackedGraphs, signature: Signature, network: NetworkS
     _check_columns("x", graphs.nodes, inputs.nodes, signature.dataset)
     if network.edge_dim and inputs.edges is not None and (structure is None or structure.edge_types is None):
         _check_columns("edge_attr", graphs.edges, inputs.edges, signature.dataset)
+    if inputs.features is not None:
+        _check_columns(GRAPH_ATTR, graphs.graphs, len(inputs.features.scale), signature.dataset)
     if network.reads_potential and "node_potential" not in graphs.nodes:
         raise ValueError(
             f"potential: expected values of nodes, as in {signature.dataset}, got none; add them as they were made for "

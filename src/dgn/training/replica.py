@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dgn.data.benchmark import CENSORING
 from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.loader.static_batch import BatchShape, StaticBatches
 from dgn.kernels.numba.threads import single_threaded_torch
 from dgn.nn import DGN, Ensemble
 from dgn.nn.dropout import draw_from
 from dgn.nn.fused.wgrad_stream import use_wgrad_stream, wait_for
+from dgn.nn.norm import exact_statistics
 from dgn.nn.settings import NetworkSettings
 from dgn.training.augment import augment, is_active
 from dgn.training.cuda_graphs import EpochBuffer, GraphedStep
 from dgn.training.evaluate import Split, predict, training_target
 from dgn.training.experiment import Experiment
 from dgn.training.finetune import set_training
-from dgn.training.objectives import Objective
+from dgn.training.objectives import Objective, censored_target
 from dgn.training.optim import entry_gradient, is_entrywise, make_adam
 from dgn.training.schedule import Schedule
 from dgn.training.state import State
@@ -133,9 +135,7 @@ class Replica:
 
     def _plan_epoch(self, index: Tensor, epoch: int) -> EpochPlan:
         """The order and the augmentation of an epoch; batches that fit the epoch buffer are gathered at once."""
-        order = torch.randperm(len(index), generator=torch.Generator().manual_seed(_seed(self.seed, epoch, "order")))
-        batches = cut(index[order], self.settings.batch_size)
-        batches = batches[:, self.fabric.global_rank :: self.fabric.world_size]
+        batches = self._batches(index, epoch)
         dataset = self._augmented(epoch)
         if not self.captures:
             return EpochPlan(epoch, batches, dataset, False)
@@ -145,6 +145,29 @@ class Replica:
         if fits:
             self.epoch_buffer.fill(batches, dataset)
         return EpochPlan(epoch, batches, dataset, fits)
+
+    def _batches(self, index: Tensor, epoch: int) -> Tensor:
+        """The share of this process in the batches of an epoch, in random order: [S, B]."""
+        order = torch.randperm(len(index), generator=torch.Generator().manual_seed(_seed(self.seed, epoch, "order")))
+        batches = cut(index[order], self.settings.batch_size)
+        return batches[:, self.fabric.global_rank :: self.fabric.world_size]
+
+    def update_statistics(self, index: Tensor) -> None:
+        """Recompute the statistics of batch norms on batches of the graphs ``index`` [G] (``training.precise_bn``).
+
+        Running statistics are those of weights that training has left behind: where these move fast, a network that
+        fits its training batches fails on all others. Statistics of the present weights, averaged ones if these are
+        scored, are taken as at inference: without dropout and augmentation. Weights frozen with theirs keep them.
+        """
+        if not self.settings.precise_bn or self.settings.freeze:
+            return
+        batches = self._batches(index, self.schedule.epoch)[: self.settings.precise_bn]
+        self.network.eval()
+        with torch.no_grad(), self.state.averaged(), exact_statistics(self.network):
+            for batch_index in torch.split(batches, 1):
+                self.module.batches = self.dataset.gather(batch_index, self.dataset.smallest_shape(batch_index))
+                self.module.batches = self.module.batches.to(self.device)
+                self.module(self.module.batches.buffer[0])
 
     def evaluate(self, split: Split) -> None:
         """Queue predictions on a split; :meth:`Split.scores` then waits for them."""
@@ -181,7 +204,10 @@ class Replica:
             self.wgrad_stream.wait_stream(torch.cuda.current_stream(self.device))
         with nullcontext() if self.wgrad_stream is None else use_wgrad_stream(self.wgrad_stream):
             prediction = self.model(row)
-        target, real = (self._repeat_for_ensemble(values) for values in training_target(self.module.batches.read(row)))
+        batch = self.module.batches.read(row)
+        target, real = (self._repeat_for_ensemble(values) for values in training_target(batch))
+        if CENSORING in batch.graphs:
+            target = censored_target(target, prediction, self._repeat_for_ensemble(batch.graphs[CENSORING]))
         self._backward_pass(prediction, target, real)
         if self.wgrad_stream is not None:
             wait_for(self.wgrad_stream)
@@ -195,7 +221,7 @@ class Replica:
 
     def _backward_pass(self, prediction: Tensor, target: Tensor, real: Tensor) -> None:
         """Compute the gradients of the loss, and add its numerator and denominator to ``terms``."""
-        if self.captures and is_entrywise(self.objective.name, prediction):
+        if self.captures and real.dim() == 1 and is_entrywise(self.objective.name, prediction):
             gradient = entry_gradient(self.objective.name, prediction, target, real, self.terms, TINY)
             self.fabric.backward(prediction, gradient)
             return

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dgn.aggregation import ScalerKey, degree_scalers
 from dgn.aggregation.scalers import mean_log_degree
-from dgn.data.benchmark import Benchmark, graphs_in_split, with_fraction
+from dgn.data.benchmark import CENSORING, SAMPLE_WEIGHT, Benchmark, graphs_in_split, with_fraction
 from dgn.data.datasets.paths import cache_root
 from dgn.data.loader.device_dataset import DeviceDataset
 from dgn.data.loader.eigenspaces import find_eigenspaces
@@ -152,16 +152,17 @@ def _names(experiment: Experiment, benchmark: Benchmark, graphs: PackedGraphs) -
     names = required_inputs(experiment.network, graphs)
     more = [name for name, is_read in wanted.items() if is_read and name in graphs.nodes]
     nodes = list(dict.fromkeys([*names["nodes"], *more]))
-    return {**names, "nodes": nodes, "graphs": [name for name in ("y",) if name in graphs.graphs]}
+    targets = [name for name in ("y", SAMPLE_WEIGHT, CENSORING) if name in graphs.graphs and "y" in graphs.graphs]
+    return {**names, "nodes": nodes, "graphs": [*names["graphs"], *targets]}
 
 
 def check_structure(experiment: Experiment, benchmark: Benchmark) -> None:
     """Require the structural encodings of the experiment, and no others."""
-    data, found = experiment.data, benchmark.structure
-    given, rings = (0, ()) if found is None else (found.random_walk, found.rings)
-    if (given, rings) != (data.rwse_steps, data.ring_sizes):
+    data, structure = experiment.data, benchmark.structure
+    steps, rings = (0, ()) if structure is None else (structure.random_walk, structure.rings)
+    if (steps, rings) != (data.rwse_steps, data.ring_sizes):
         raise ValueError(
-            f"data: expected graphs with random_walk {data.rwse_steps} and rings {list(data.ring_sizes)}, got {given} "
+            f"data: expected graphs with random_walk {data.rwse_steps} and rings {list(data.ring_sizes)}, got {steps} "
             f"and {list(rings)}; add them with dgn.data.precompute.encodings.with_encodings, or load with load_graphs"
         )
 

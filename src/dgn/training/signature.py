@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import Benchmark
-from dgn.encodings import EdgeTypes, Structure
+from dgn.encodings import EdgeTypes, Standardization, Structure
 from dgn.graph.columns import as_columns
 from dgn.spectral.laplacians import Normalization
 from dgn.training.build import Columns, Inputs
@@ -16,6 +16,7 @@ from dgn.training.experiment import Experiment
 from dgn.training.tta import last_coordinate
 
 SCALE, OFFSET, EDGE_TYPES = "structure.scale", "structure.offset", "structure.edge_types"  # tensors of a signature
+GRAPH_SCALE, GRAPH_OFFSET = "features.scale", "features.offset"  # and those of features of graphs, if it has any
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +24,11 @@ class Signature:
     """Everything beside settings and weights that a network needs in order to predict.
 
     ``dataset`` names its graphs in messages. ``inputs`` are the categories or widths of features, the number of outputs
-    and the structural encodings with their scale and edge types. ``num_directions`` eigenvectors of the Laplacian of
-    ``normalization`` are computed, or their ``arcsine``, unless graphs come with a field (``has_field``). ``delta`` is
-    the mean of log(degree + 1) over the training nodes. ``featurization`` names the features of molecules, where a
-    SMILES string gives them. ``reflected`` tells which node features a mirror image reflects (``network.tta_mirror``).
+    and the structural encodings with their scale and edge types, and the scale of features of graphs.
+    ``num_directions`` eigenvectors of the Laplacian of ``normalization`` are computed, or their ``arcsine``, unless
+    graphs come with a field (``has_field``). ``delta`` is the mean of log(degree + 1) over the training nodes.
+    ``featurization`` names the features of molecules, where a SMILES string gives them. ``reflected`` tells which node
+    features a mirror image reflects (``network.tta_mirror``).
     """
 
     dataset: str
@@ -84,22 +86,28 @@ class Signature:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """The scale, offset and edge types of structural encodings."""
-        if self.structure is None:
-            return {}
-        types = self.structure.edge_types
-        tensors = {SCALE: self.structure.scale, OFFSET: self.structure.offset}
-        return tensors if types is None else {**tensors, EDGE_TYPES: types.attributes}
+        """The scale, offset and edge types of structural encodings; scale and offset of features of graphs."""
+        structure, features = self.structure, self.inputs.features
+        tensors: dict[str, Tensor] = {}
+        if structure is not None:
+            tensors |= {SCALE: structure.scale, OFFSET: structure.offset}
+            tensors |= {} if structure.edge_types is None else {EDGE_TYPES: structure.edge_types.attributes}
+        if features is not None:
+            tensors |= {GRAPH_SCALE: features.scale, GRAPH_OFFSET: features.offset}
+        return tensors
 
     @classmethod
     def read(cls, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "Signature":
         """The signature of :meth:`to_dict` and :meth:`tensors`."""
         values = dict(values)
         nodes, edges, targets = _columns(values.pop("nodes")), values.pop("edges"), int(values.pop("targets"))
-        structure = _read_structure(values.pop("structure"), tensors)
+        structure, features = _read_structure(values.pop("structure"), tensors), None
+        if GRAPH_SCALE in tensors:
+            features = Standardization(tensors[GRAPH_SCALE], tensors[GRAPH_OFFSET])
         if values["reflected"] is not None:
             values["reflected"] = tuple(values["reflected"])
-        return cls(inputs=Inputs(nodes, None if edges is None else _columns(edges), targets, structure), **values)
+        edges = None if edges is None else _columns(edges)
+        return cls(inputs=Inputs(nodes, edges, targets, structure, features), **values)
 
     def with_delta(self, delta: float) -> "Signature":
         return replace(self, delta=delta)

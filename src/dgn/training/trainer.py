@@ -99,6 +99,7 @@ def _train(
         for run in active:
             run.steps += -(-len(shared.training) // run.settings.batch_size)
             with streams[run.replica.seed]:
+                run.replica.update_statistics(shared.training)
                 run.replica.evaluate(validation[run.replica.seed])
         for run in active:
             with streams[run.replica.seed]:

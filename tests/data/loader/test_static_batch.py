@@ -283,8 +283,8 @@ def test_cached_parts_of_a_batch_are_not_recomputed(monkeypatch):
     """Whatever a loader fills in is read by the graph under the same field: a part that is recomputed fails."""
     packed = PackedGraphs.pack([(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3), (torch.tensor([[0, 1], [1, 0]]), 2)])
     dataset = DeviceDataset(packed, {}, "cpu")
-    monkeypatch.setattr("dgn.graph.graph._group", lambda *_: pytest.fail("edges were sorted again"))
-    monkeypatch.setattr("dgn.graph.graph._inverse", lambda *_: pytest.fail("the transpose was computed again"))
+    monkeypatch.setattr("dgn.graph.graph.group_edges", lambda *_: pytest.fail("edges were sorted again"))
+    monkeypatch.setattr("dgn.graph.graph.invert", lambda *_: pytest.fail("the transpose was computed again"))
     indices = torch.tensor([[0, 1]])
     (batch,) = dataset.gather(indices, dataset.smallest_shape(indices)._replace(padded=True))
     graph, parts = batch.graph, batch.graph.parts

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dgn.data.benchmark import Benchmark
+from dgn.data.benchmark import GRAPH_ATTR, Benchmark
 from dgn.data.io.sources import PACKED, TABLE, load_graphs
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import SHARES
 from dgn.graph.checks import check_option
+from dgn.graph.columns import as_columns
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -158,7 +159,9 @@ def _check_split(split: Tensor, counted: str) -> None:
 
 def as_2d_features(graphs: PackedGraphs) -> PackedGraphs:
     """The graphs with continuous features and fields in two dimensions; NaN and infinity are refused."""
-    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}}
+    features = graphs.graphs.get(GRAPH_ATTR)  # NaN is a missing one
+    of_graphs = {} if features is None else {GRAPH_ATTR: as_columns(features).float()}
+    tables: dict[str, dict[str, Tensor]] = {"nodes": {}, "edges": {}, "graphs": of_graphs}
     for level, name in (("nodes", "x"), ("edges", "edge_attr"), ("edges", "edge_field")):
         values = getattr(graphs, level).get(name)
         if values is not None and values.is_floating_point():

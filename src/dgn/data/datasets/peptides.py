@@ -45,10 +45,10 @@ def read_peptides(folder: Path, progress: bool = False, official: bool = True) -
         [G] uint8.
     """
     for name, expected in MD5.items() if official else ():
-        found = hashlib.md5((folder / name).read_bytes(), usedforsecurity=False).hexdigest()
-        if found != expected:
+        digest = hashlib.md5((folder / name).read_bytes(), usedforsecurity=False).hexdigest()
+        if digest != expected:
             raise ValueError(
-                f"{folder / name}: expected LRGB's file of MD5 {expected}, got {found}; download it again ({SOURCE})"
+                f"{folder / name}: expected LRGB's file of MD5 {expected}, got {digest}; download it again ({SOURCE})"
             )
     rows = list(csv.DictReader(gzip.decompress((folder / TABLE).read_bytes()).decode().splitlines()))
     graphs = pack_smiles([row["smiles"] for row in rows], progress)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dgn.data.datasets.descriptors import describe, parse_descriptors
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.progress import progress_bar
 from dgn.graph.checks import check_option, check_package
@@ -17,6 +18,7 @@ HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other")
 BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 OGB, CENTRES = "ogb 1", "ogb, centres R and S, canonical order 2"  # featurizations: a model refuses others
+AND = "; "  # between a featurization and the descriptors of whole molecules beside it
 CHIRALITY, CIP = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
 WIDTH = 9  # atom features
 IMPOSSIBLE = "dgn_impossible"  # property of a molecule whose valences RDKit rejects: the reason
@@ -66,12 +68,15 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
 
     With the featurization ``CENTRES``, stereo centres are R and S. OGB's chirality tags, clockwise or not, depend on
     the order of neighbours in the SMILES, so that another SMILES of the molecule would give another prediction; for the
-    same reason molecules are first brought into a canonical order (:func:`standardize`).
+    same reason molecules are first brought into a canonical order (:func:`standardize`). Descriptors beside it
+    (:func:`with_descriptors`) are ``graphs["graph_attr"]``.
 
     >>> pack_parsed([parse_smiles("C=O")])
     PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
     """
-    check_option("featurization", featurization, (OGB, CENTRES))
+    base, _, descriptors = featurization.partition(AND)
+    check_option("featurization", base, (OGB, CENTRES))
+    names, molecules = parse_descriptors(descriptors), list(molecules) if descriptors else molecules
     atoms, bonds = bytearray(), bytearray()
     pairs: list[int] = []
     node_count, edge_count = [0], [0]
@@ -83,7 +88,7 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
                 atom.GetTotalNumHs(), atom.GetNumRadicalElectrons(), atom.GetHybridization(), atom.GetIsAromatic(),
                 atom.IsInRing(),
             )  # fmt: skip
-            if featurization == CENTRES and atoms[CHIRALITY - WIDTH]:
+            if base == CENTRES and atoms[CHIRALITY - WIDTH]:
                 atoms[CHIRALITY - WIDTH] = CIP.get(atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "", 3)
         for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
             i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
@@ -97,13 +102,24 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
         torch.from_numpy(np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()),
         nodes={"x": torch.from_numpy(np.array(atoms, dtype=np.uint8).reshape(-1, WIDTH))},
         edges={"edge_attr": torch.from_numpy(np.array(bonds, dtype=np.uint8).reshape(-1, 3))},
+        graphs={"graph_attr": torch.from_numpy(describe(molecules, names))} if names else {},
     )
+
+
+def with_descriptors(featurization: str, descriptors: str) -> str:
+    """The featurization with descriptors of whole molecules beside it (:func:`dgn.data.datasets.descriptors.describe`).
+
+    >>> pack_smiles(["CCO"], featurization=with_descriptors(OGB, "morgan"))
+    PackedGraphs(graphs=1, nodes=3, edges=4; nodes=[x], edges=[edge_attr], graphs=[graph_attr])
+    """
+    parse_descriptors(descriptors)
+    return f"{featurization}{AND}{descriptors}" if descriptors else featurization
 
 
 def _parse_all(smiles: list[str], featurization: str, advance: Callable[[int], None]) -> Iterator[Any]:
     for text in smiles:
         molecule = parse_smiles(text)
-        yield molecule if featurization == OGB else standardize(molecule)
+        yield molecule if featurization.startswith(OGB) else standardize(molecule)
         advance(1)
 
 

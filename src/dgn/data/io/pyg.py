@@ -26,7 +26,7 @@ def tables(dataset: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
         values = [torch.as_tensor(data[name]) for data in dataset]
         rows = [len(value) if value.dim() else None for value in values]
         # If several levels fit, as in a dataset of single edges, the name decides.
-        likely = "edges" if "edge" in name else "graphs" if name == "y" else "nodes"
+        likely = "edges" if "edge" in name else "graphs" if name in ("y", "graph_attr") else "nodes"
         level = next((level for level in (likely, *sizes) if rows == sizes[level]), "graphs")
         values = values if level != "graphs" else [_row(value) for value in values]
         for index, value in enumerate(values):

@@ -42,9 +42,9 @@ def find_eigenspaces(graphs: PackedGraphs, graph: Graph, normalization: Normaliz
     chosen = torch.zeros(len(graphs), dtype=torch.bool)
     chosen[batch[graphs.nodes["repeated"].any(dim=1)]] = True
     k, index = graphs.edges["edge_field"].size(1), chosen.nonzero()[:, 0]
-    found = whole_eigenspaces(graphs.select(index), k=k, normalization=normalization)
+    spaces = whole_eigenspaces(graphs.select(index), k=k, normalization=normalization)
     is_node = chosen[batch].to(device)
     node, edge = is_node.nonzero()[:, 0], is_node[graph.target].nonzero()[:, 0]
-    potential = found.potential.to(device)
+    potential = spaces.potential.to(device)
     field = gradient(potential, (is_node.cumsum(0) - 1)[graph.edge_index[:, edge]])
-    return Eigenspaces(potential.float(), field.float(), node, edge, found.component.to(device), found.gap.to(device))
+    return Eigenspaces(potential.float(), field.float(), node, edge, spaces.component.to(device), spaces.gap.to(device))

@@ -118,8 +118,10 @@ def find_directions(
 
 def _interrupted(solved: int, total: int, cache: Path | None) -> str:
     """What an interrupt leaves behind, and how to resume."""
-    kept = "nothing is kept without a cache" if cache is None else f"they are kept in {cache}, and the same run resumes"
-    return f"Stopped. The directions of {solved} of {total} chunks of graphs were computed; {kept}."
+    outcome = (
+        "nothing is kept without a cache" if cache is None else f"they are kept in {cache}, and the same run resumes"
+    )
+    return f"Stopped. The directions of {solved} of {total} chunks of graphs were computed; {outcome}."
 
 
 def _solve_chunks(

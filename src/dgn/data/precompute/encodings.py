@@ -18,7 +18,6 @@ from dgn.graph import Graph
 from dgn.graph.columns import as_columns
 
 STRUCTURE = "structure"  # the encodings of nodes, and the note on them
-FEATURES = "features"  # features of graphs, which all of their nodes get
 CACHE_FORMAT = CacheFormat("dgn structure 1", ("encodings", "graph", "kernels"))
 
 
@@ -31,19 +30,18 @@ def with_encodings(
 ) -> Benchmark:
     """The benchmark with return probabilities of ``rwse_steps`` steps and counts of rings of ``ring_sizes``.
 
-    Nodes get both, concatenated, as ``nodes["structure"]``, followed by the ``graphs["features"]`` [G, F] of their
-    graph, if there are any. With rings, categorical or absent edge features are replaced by edge types:
-    ``edges["edge_attr"]`` [E] is then the index of a combination of categories and counts, one of the 64 most frequent
-    combinations in the training graphs or the nearest of them (:class:`dgn.encodings.EdgeTypes`). Continuous edge
-    features get the counts as further columns. ``benchmark.structure`` holds the scaling and the edge types. Encodings
-    are cached in the folder ``cache``.
+    Nodes get both, concatenated, as ``nodes["structure"]``. With rings, categorical or absent edge features are
+    replaced by edge types: ``edges["edge_attr"]`` [E] is then the index of a combination of categories and counts, one
+    of the 64 most frequent combinations in the training graphs or the nearest of them
+    (:class:`dgn.encodings.EdgeTypes`). Continuous edge features get the counts as further columns.
+    ``benchmark.structure`` holds the scaling and the edge types. Encodings are cached in the folder ``cache``.
 
     >>> from dgn.data.benchmark import load_benchmark
     >>> digits = with_encodings(load_benchmark("digits"), rwse_steps=2, ring_sizes=(3,))
     >>> digits.graphs.nodes["structure"].shape, digits.structure.edge_types.attributes.tolist()
     (torch.Size([115008, 3]), [[0]])
     """
-    if not rwse_steps and not ring_sizes and FEATURES not in benchmark.graphs.graphs:
+    if not rwse_steps and not ring_sizes:
         return benchmark
     if benchmark.structure is not None:
         raise ValueError(
@@ -75,12 +73,6 @@ def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     True
     """
     encodings, counts = structural_encodings(graphs, structure.random_walk, structure.rings)
-    if encodings.size(1) != len(structure.scale):
-        present = graphs.graphs[FEATURES].size(1) if FEATURES in graphs.graphs else 0
-        raise ValueError(
-            f"features: expected {structure.features} numbers of each graph, as in training, got {present}; pass them "
-            f"as graphs[{FEATURES!r}]"
-        )
     graphs = _with_nodes(graphs, encodings, structure)
     if counts is None:
         return graphs
@@ -112,7 +104,7 @@ def structural_encodings(
     cache: Path | None = None,
     progress: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Encodings of nodes, [N, rwse_steps + S + F], and ring counts of edges, [E, S], or None without rings.
+    """Encodings of nodes, [N, rwse_steps + S], and ring counts of edges, [E, S], or None without rings.
 
     Training and inference share this function, so that a graph has the same encodings in both.
     """
@@ -120,11 +112,7 @@ def structural_encodings(
     with progress_bar("structural encodings", len(graphs), show=progress) as advance:
         chunks = map_chunks(lambda chunk: _encode_cached(chunk, rwse_steps, ring_sizes, store), graphs, advance)
     edges = [counts for _, counts in chunks if counts is not None]
-    nodes = torch.cat([nodes for nodes, _ in chunks])
-    if FEATURES in graphs.graphs:
-        of_nodes = graphs.graphs[FEATURES].float().repeat_interleave(graphs.node_pointer.diff(), dim=0)
-        nodes = torch.cat([nodes, of_nodes], dim=1)
-    return nodes, torch.cat(edges) if ring_sizes else None
+    return torch.cat([nodes for nodes, _ in chunks]), torch.cat(edges) if ring_sizes else None
 
 
 def _encode_cached(

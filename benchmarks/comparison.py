@@ -1,0 +1,197 @@
+"""dgn fit beside chemprop and random forests on ten tables, with equal splits.
+
+    python benchmarks/comparison.py FOLDER --tables TABLES [--only delaney,sider] [--models dgn,forest] \
+        [--seeds 0,1,2] [--split scaffold] [--rows 1000] [--members 5] [--epochs 2] [--device auto] [--hours 8]
+    python benchmarks/comparison.py FOLDER --summary
+
+TABLES is a folder with MoleculeNet's tables (delaney.csv.gz, ...). A seed decides the split of a table and the seeds of
+all models: FOLDER/delaney-0 holds the first split of ESOL, which all models read, and a JSON for each model. A cell
+whose JSON is there is not run again; an interrupted one resumes. Cells run one after the other, each in a process of
+its own, the cheapest tables first; one that fails is reported, and run again by the next call. With ``--hours``, no
+cell begins later.
+
+The summary is made of the cells alone: mean and standard deviation of the test score over the seeds, the mean rank over
+the tables that all models have, and CPU seconds per cell. Ensembles also give the score of one network, at their CPU
+time over the number of members.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from molecules import scores
+
+TABLES = {  # the target columns (none: detected) and the metric, from the cheapest to the dearest
+    "freesolv": ((), "rmse"),
+    "delaney": ((), "rmse"),
+    "bace": (("Class",), "roc-auc"),
+    "clintox": ((), "roc-auc"),
+    "sider": ((), "roc-auc"),
+    "bbbp": ((), "roc-auc"),
+    "lipo": ((), "rmse"),
+    "qm7": ((), "mae"),
+    "tox21": ((), "roc-auc"),
+    "qm8": ((), "mae"),
+}
+MODELS = ("forest", "descriptor-forest", "dgn", "dgn-rdkit", "chemprop-ensemble", "chemprop-rdkit")
+ENSEMBLES = {"dgn": "dgn, one network", "chemprop-ensemble": "chemprop, one network"}  # scored as single networks too
+
+
+class Cell(NamedTuple):
+    """One model on one split of a table."""
+
+    table: str
+    seed: int
+    model: str
+
+    def folder(self, root: Path) -> Path:
+        return root / f"{self.table}-{self.seed}"
+
+    def file(self, root: Path) -> Path:
+        return self.folder(root) / f"{self.model}-{self.seed}.json"
+
+
+class Result(NamedTuple):
+    """The test score of a model on a split, and its CPU seconds."""
+
+    score: float
+    processor: float
+
+
+def cells(arguments: argparse.Namespace) -> list[Cell]:
+    """All cells, those of the cheapest tables first; all models on a split before the next one."""
+    tables = arguments.only.split(",") if arguments.only else list(TABLES)
+    seeds, models = map(int, arguments.seeds.split(",")), arguments.models.split(",")
+    return [Cell(table, seed, model) for seed in seeds for table in tables for model in models]
+
+
+def run(arguments: argparse.Namespace) -> list[Cell]:
+    """Run the unfinished cells; returns those that failed."""
+    end = time.monotonic() + 3600 * arguments.hours
+    failed = []
+    for cell in cells(arguments):
+        if cell.file(arguments.folder).exists():
+            continue
+        if time.monotonic() > end:
+            print("out of time; the same command continues")
+            break
+        command = [sys.executable, Path(__file__).with_name("molecules.py"), *_options(cell, arguments)]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
+        subprocess.run([*command, "--prepare"], check=True, env=environment, stdout=subprocess.DEVNULL)
+        process = subprocess.run(
+            [*command, "--only", f"{cell.model}:{cell.seed}"],
+            check=False,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        print(*cell, "done" if not process.returncode else process.stderr[-1500:], flush=True)
+        failed += [cell] * bool(process.returncode)
+    return failed
+
+
+def _options(cell: Cell, arguments: argparse.Namespace) -> list[str]:
+    options = [str(arguments.tables / f"{cell.table}.csv.gz"), "--out", str(cell.folder(arguments.folder))]
+    options += [text for target in TABLES[cell.table][0] for text in ("--target", target)]
+    options += ["--split", arguments.split, "--split-seed", str(cell.seed), "--members", str(arguments.members)]
+    options += ["--device", arguments.device, "--threads", str(arguments.threads)]
+    options += [] if arguments.rows is None else ["--rows", str(arguments.rows)]
+    return options + ([] if arguments.epochs is None else ["--epochs", str(arguments.epochs)])
+
+
+def read_results(root: Path) -> dict[str, dict[str, list[Result]]]:
+    """The results of all finished cells, by table and model."""
+    results: dict[str, dict[str, list[Result]]] = {}
+    for path in sorted(root.glob("*-*/*.json")):
+        report = json.loads(path.read_text())
+        table = path.parent.name.rpartition("-")[0]
+        if "model" not in report or table not in TABLES:
+            continue
+        metric = TABLES[table][1]
+        of_table = results.setdefault(table, {})
+        name = report["model"]
+        of_table.setdefault(name, []).append(Result(report["scores"]["test"][metric], report["processor"]))
+        if name in ENSEMBLES:
+            members = np.load(path.with_suffix(".npz"))["test"]
+            single = statistics.fmean(scores(path.parent, "test", member)[metric] for member in members)
+            of_table.setdefault(ENSEMBLES[name], []).append(Result(single, report["processor"] / len(members)))
+    return results
+
+
+def mean_ranks(results: Mapping[str, Mapping[str, Sequence[Result]]], models: Sequence[str]) -> dict[str, float]:
+    """The rank of each model by its mean score, 1 for the best, averaged over the tables that all of them have.
+
+    >>> tables = {"delaney": {"a": [Result(1.0, 0)], "b": [Result(2.0, 0)]}, "sider": {"a": [Result(0.6, 0)]}}
+    >>> mean_ranks(tables, ["a", "b"])
+    {'a': 1.0, 'b': 2.0}
+    """
+    ranks: dict[str, list[int]] = {model: [] for model in models}
+    for table, of_table in results.items():
+        if all(model in of_table for model in models):
+            sign = -1 if TABLES[table][1] == "roc-auc" else 1
+            means = {model: sign * statistics.fmean(result.score for result in of_table[model]) for model in models}
+            for model in models:
+                ranks[model].append(1 + sum(mean < means[model] for mean in means.values()))
+    return {model: statistics.fmean(values) for model, values in ranks.items() if values}
+
+
+def to_markdown(results: Mapping[str, Mapping[str, Sequence[Result]]]) -> str:
+    """The table of all scores, with mean ranks and CPU seconds."""
+    names = [name for model in MODELS for name in (model, ENSEMBLES.get(model)) if name]
+    extra = sorted({model for of_table in results.values() for model in of_table} - set(names))
+    models = [name for name in [*names, *extra] if any(name in of_table for of_table in results.values())]
+    lines = [["table", "metric", *models], ["---"] * (len(models) + 2)]
+    for table in (table for table in TABLES if table in results):
+        row = [_spread([result.score for result in results[table].get(model, ())]) for model in models]
+        lines.append([table, TABLES[table][1], *row])
+    ranks = mean_ranks(results, models)
+    lines.append(["mean rank", "", *(f"{ranks[model]:.2f}" if model in ranks else "" for model in models)])
+    seconds = [
+        [result.processor for of_table in results.values() for result in of_table.get(model, ())] for model in models
+    ]
+    lines.append(["CPU seconds per cell", "", *(f"{statistics.fmean(values):.0f}" for values in seconds)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    deviation = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.3f}{deviation} ({len(values)})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tables", type=Path, help="the folder with the tables")
+    parser.add_argument("--only", help=f"some of {','.join(TABLES)}")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--split", default="scaffold", choices=("scaffold", "random"))
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--hours", type=float, default=float("inf"))
+    parser.add_argument("--summary", action="store_true", help="print the table of the finished cells, and run nothing")
+    arguments = parser.parse_args()
+    failed: list[Cell] = []
+    if not arguments.summary:
+        if arguments.tables is None:
+            parser.error("expected --tables, the folder with the tables, or --summary")
+        failed = run(arguments)
+    print(to_markdown(read_results(arguments.folder)))
+    sys.exit(f"{len(failed)} cells failed" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

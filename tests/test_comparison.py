@@ -1,0 +1,64 @@
+"""The comparison of benchmarks/comparison.py: cells that resume, and a table made of them alone."""
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rdkit", reason="SMILES are read by RDKit, the extra molecules")
+ROOT = Path(__file__).parents[1]
+DATA = ROOT.parent / "shared" / "data" / "moleculenet"
+
+
+@pytest.fixture
+def comparison(monkeypatch: pytest.MonkeyPatch) -> Any:
+    if not (ROOT / "benchmarks" / "comparison.py").exists():
+        pytest.skip("the benchmarks are not part of this installation")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return import_module("comparison")
+
+
+def write_cell(root: Path, table: str, seed: int, model: str, score: float, metric: str) -> None:
+    folder = root / f"{table}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {"model": model, "seed": seed, "processor": 10.0, "scores": {"test": {metric: score}}}
+    (folder / f"{model}-{seed}.json").write_text(json.dumps(report))
+
+
+def test_the_table_is_made_of_the_cells(comparison: Any, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write_cell(tmp_path, "delaney", seed, "forest", 1.0 + seed, "rmse")
+        write_cell(tmp_path, "delaney", seed, "dgn-rdkit", 0.5 + seed, "rmse")
+        write_cell(tmp_path, "sider", seed, "forest", 0.7, "roc-auc")
+        write_cell(tmp_path, "sider", seed, "dgn-rdkit", 0.6, "roc-auc")
+    write_cell(tmp_path, "bace", 0, "forest", 0.9, "roc-auc")
+    lines = comparison.to_markdown(comparison.read_results(tmp_path)).splitlines()
+    assert lines[0] == "| table | metric | forest | dgn-rdkit |"
+    assert lines[2] == "| delaney | rmse | 1.500 ± 0.707 (2) | 1.000 ± 0.707 (2) |"
+    assert lines[3] == "| bace | roc-auc | 0.900 (1) |  |"
+    assert lines[4] == "| sider | roc-auc | 0.700 ± 0.000 (2) | 0.600 ± 0.000 (2) |"
+    assert lines[5] == "| mean rank |  | 1.50 | 1.50 |"
+    assert lines[6] == "| CPU seconds per cell |  | 10 | 10 |"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.exists(), reason="the tables of MoleculeNet are not in this repository")
+def test_a_tiny_comparison_resumes(
+    comparison: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--tables", str(DATA), "--only", "delaney", "--seeds", "0", "--rows", "60", "--members", "2"]
+    options += ["--models", "dgn,dgn-morgan", "--epochs", "1", "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["comparison.py", str(tmp_path), *options])
+    for _ in range(2):
+        with pytest.raises(SystemExit) as ended:
+            comparison.main()
+        assert not ended.value.code
+    output = capsys.readouterr().out
+    assert output.count("done") == 2
+    assert "dgn, one network" in output
+    members = np.load(tmp_path / "delaney-0" / "dgn-0.npz")["test"]
+    assert len(members) == 2
