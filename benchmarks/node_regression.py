@@ -142,6 +142,9 @@ class Cells:
                 raise SystemExit(f"{path}: expected results of {self.settings}, got {stored['settings']}; move it away")
             self.rows = stored["rows"]
 
+    def has(self, key: dict[str, Any]) -> bool:
+        return any(all(row.get(name) == value for name, value in key.items()) for row in self.rows)
+
     def run(self, key: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The row of a cell, computed and written unless it is there."""
         for row in self.rows:

@@ -1,46 +1,44 @@
-"""Transport on irregular meshes: DGN along the wind beside isotropic networks and a MeshGraphNets-like one.
+"""Transport on irregular meshes: directional networks and learned schemes beside a MeshGraphNets-like network.
 
-    python benchmarks/transport.py --small                        # a few minutes on two CPU cores
-    python benchmarks/transport.py --device cuda                  # the benchmark in full, five seeds
+    python benchmarks/transport.py --small                        # some minutes on two CPU cores
+    python benchmarks/transport.py --device cuda --parallel 12    # the benchmark in full
     python benchmarks/transport.py --small --time                 # the fastest of five times 25 steps, taken in turns
 
-All networks have the same inputs (the scalar, the wind, boundaries; those marked "edges" also the edge vectors), depth
-and at most the same number of parameters, and are trained on pairs of frames with noise on the input. Results are
-written after each cell of network and seed to ``--out``; what is there is not trained again. The data are cached
-beside it.
+All networks have the same inputs (the scalar, the wind, boundaries; schemes and those marked "edges" also the edge
+vectors), depth and at most the same number of parameters, and read and predict the scalar alike
+(``transport_networks.Invariant``). They are trained to predict three frames in a row, from one with noise, on meshes of
+0.75 to 1.25 times the spacing. Results are written after each cell of network and seed to ``--out``; what is there is
+not trained again. ``--parallel`` cells are processes. The data are cached beside ``--out``.
 
 Errors are root mean squares: of one frame relative to no change, and of the last frame of a rollout relative to the
-mean of the graph, since the scalar spreads and no change would be easy to beat. They are given on test meshes, on
-meshes of half the spacing, and in a wind of 1.5 times the strength; time is that of a training step.
+mean of the graph, since the scalar spreads and no change would be easy to beat. Rollouts have a limiter
+(``transport_networks.limit``); errors without it are given as well. They are measured on test meshes, on meshes of half
+the spacing, and in a wind of 1.5 times the strength; time is that of a training step.
 """
 
 import argparse
 import json
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
-from node_regression import Cells, DirectionalLayer, NodeBatch, Recipe, count, fit, widest
+from node_regression import Cells, NodeBatch, Recipe, count, fit, widest
 from torch import Tensor, nn
+from transport_networks import NETWORKS, limit, make_network
 
 import dgn
 from dgn.data import PackedGraphs
 from dgn.data.datasets.paths import cached_graphs
-from dgn.data.datasets.transport import generate_transport
+from dgn.data.datasets.transport import GENERATOR, generate_transport
 
-COMPLEX = {"message": "complex", "edge_dim": 3}
-DIRECTIONAL: dict[str, Callable[[int], nn.Module]] = {
-    "mean max min std": lambda w: DirectionalLayer(w, ("mean", "max", "min", "std")),
-    "mean max min std, edges": lambda w: DirectionalLayer(w, ("mean", "max", "min", "std"), **COMPLEX),
-    "mean dx1 dx2 av1 (absolute)": lambda w: DirectionalLayer(w, ("mean", "dx1", "dx2", "av1")),
-    "mean dx1-signed dx2-signed av1": lambda w: DirectionalLayer(w, ("mean", "dx1-signed", "dx2-signed", "av1")),
-    "mean dx1-signed dx2-signed av1, edges": lambda w: DirectionalLayer(
-        w, ("mean", "dx1-signed", "dx2-signed", "av1"), **COMPLEX
-    ),
-    "mean fwd1 bwd1 dx2-signed": lambda w: DirectionalLayer(w, ("mean", "fwd1", "bwd1", "dx2-signed")),
-}
-MESH_GRAPH_NET = "MeshGraphNets-like, edges"
+SCORES = [f"{kind}_{value}" for kind in ("test", "finer", "wind") for value in ("one", "rollout", "unlimited")]
 
 
 class Scale(NamedTuple):
@@ -54,62 +52,12 @@ class Scale(NamedTuple):
     budget: int
     steps: int
     seeds: int
-    noise: float = 0.02
+    noise: float = 0.05
+    unrolled: int = 3  # frames of a training step
 
 
 SMALL = Scale((24, 1, 4), 0.08, 20, 6, 4, 30_000, 400, 2)
-FULL = Scale((1000, 1, 100), 0.05, 50, 16, 6, 230_000, 20_000, 5)
-
-
-class Directional(nn.Module):
-    """Encoder, ``DGNConv`` layers with a residual connection and a norm, decoder: no state on edges."""
-
-    def __init__(self, width: int, depth: int, make_layer: Callable[[int], nn.Module]) -> None:
-        super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, width))
-        self.layers = nn.ModuleList([make_layer(width) for _ in range(depth)])
-        self.mix = nn.ModuleList([nn.Sequential(nn.ReLU(), nn.Linear(width, width)) for _ in range(depth)])
-        self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(depth)])
-        self.decoder = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
-
-    def forward(self, batch: NodeBatch) -> Tensor:
-        h = self.encoder(batch.x)
-        for layer, mix, norm in zip(self.layers, self.mix, self.norms, strict=True):
-            h = h + norm(mix(layer(h, batch)))
-        return self.decoder(h)
-
-
-class MeshGraphNet(nn.Module):
-    """Encoder, blocks that update edges and nodes by perceptrons, decoder (Pfaff et al. 2021, arXiv:2010.03409)."""
-
-    def __init__(self, width: int, depth: int) -> None:
-        super().__init__()
-
-        def perceptron(inputs: int, outputs: int = width, norm: bool = True) -> nn.Sequential:
-            layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, outputs)]
-            return nn.Sequential(*layers, *([nn.LayerNorm(outputs)] if norm else []))
-
-        self.nodes, self.edges = perceptron(4), perceptron(3)
-        self.edge_updates = nn.ModuleList([perceptron(3 * width) for _ in range(depth)])
-        self.node_updates = nn.ModuleList([perceptron(2 * width) for _ in range(depth)])
-        self.decoder = perceptron(width, 1, norm=False)
-
-    def forward(self, batch: NodeBatch) -> Tensor:
-        assert batch.edge_attr is not None
-        h, e = self.nodes(batch.x), self.edges(batch.edge_attr)
-        source, target = batch.graph.edge_index
-        for edge_update, node_update in zip(self.edge_updates, self.node_updates, strict=True):
-            e = e + edge_update(torch.cat([h[source], h[target], e], dim=1))
-            h = h + node_update(torch.cat([h, batch.graph.sum_to_target(e)], dim=1))
-        return self.decoder(h)
-
-
-NETWORKS = (*DIRECTIONAL, MESH_GRAPH_NET)
-SCORES = [f"{kind}_{value}" for kind in ("test", "finer", "wind") for value in ("one", "rollout")]
-
-
-def make_network(name: str, width: int, depth: int) -> nn.Module:
-    return MeshGraphNet(width, depth) if name == MESH_GRAPH_NET else Directional(width, depth, DIRECTIONAL[name])
+FULL = Scale((500, 1, 30), 0.05, 50, 16, 6, 230_000, 2_500, 3)
 
 
 class Group(NamedTuple):
@@ -132,10 +80,11 @@ def groups_of(graphs: PackedGraphs, size: int, device: torch.device) -> list[Gro
     order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
     for chunk in order.split(size):
         part = graphs.select(chunk)
-        moved = {name: part.nodes[name].to(device) for name in ("frames", "x")}
+        moved = {name: part.nodes[name].to(device) for name in ("frames", "x", "area")}
         field, edge_attr = (part.edges[name].to(device) for name in ("edge_field", "edge_attr"))
         graph = part.graph.to(device)
-        groups.append(Group(graph, moved["frames"], moved["x"][:, 1:].contiguous(), field, edge_attr, extra={}))
+        extra = {"area": moved["area"][:, None]}
+        groups.append(Group(graph, moved["frames"], moved["x"][:, 1:].contiguous(), field, edge_attr, extra))
     return groups
 
 
@@ -143,7 +92,7 @@ def load(scale: Scale, folder: Path) -> dict[str, PackedGraphs]:
     """Training graphs, and test graphs of the same kind, of finer meshes and of stronger wind, each in a file."""
     test, long = scale.split[2], scale.rollout
     kinds: dict[str, dict[str, Any]] = {
-        "train": {"split": (scale.split[0], 1, 1), "spacing": scale.spacing, "seed": 0},
+        "train": {"split": (scale.split[0], 1, 1), "spacing": (0.75 * scale.spacing, 1.25 * scale.spacing), "seed": 0},
         "test": {"split": (test, 1, 1), "spacing": scale.spacing, "seed": 1, "frames": long, "trajectories": 1},
         "finer": {"split": (test, 1, 1), "spacing": scale.spacing / 2, "seed": 2, "frames": long, "trajectories": 1},
         "wind": {
@@ -156,44 +105,52 @@ def load(scale: Scale, folder: Path) -> dict[str, PackedGraphs]:
         },
     }
 
+    workers = len(os.sched_getaffinity(0))
+
     def read(name: str) -> PackedGraphs:
         options = kinds[name]
-        source = f"transport generator 1, {json.dumps(options)}"
+        source = f"{GENERATOR}, {json.dumps(options)}"
         file = folder / f"transport-{name}-{scale.spacing:g}-{scale.split[0]}.safetensors"
-        graphs = cached_graphs(file, source, lambda: generate_transport(**options))
+        graphs = cached_graphs(file, source, lambda: generate_transport(**options, workers=workers))
         return graphs.select((graphs.graphs["split"] == 0).nonzero()[:, 0])
 
     return {name: read(name) for name in kinds}
 
 
-def loss_of(network: nn.Module, group: Group, noise: float, scale: float) -> Tensor:
-    """The squared error of a change, from a frame with noise to the next one as it is."""
-    first = int(torch.randint(group.frames.size(1) - 1, (1,)))
+def loss_of(network: nn.Module, group: Group, scale: Scale, size: float) -> Tensor:
+    """The squared error of frames that are predicted in a row, from one with noise, in units of ``size``."""
+    first = int(torch.randint(group.frames.size(1) - scale.unrolled, (1,)))
     scalar = group.frames[:, first]
-    scalar = scalar + noise * torch.randn_like(scalar)
-    target = (group.frames[:, first + 1] - scalar) / scale
-    return (network(group.batch(scalar, target))[:, 0] - target).square().mean()
+    scalar = scalar + scale.noise * torch.randn_like(scalar)
+    total = scalar.new_zeros(())
+    for frame in range(first + 1, first + 1 + scale.unrolled):
+        scalar = scalar + size * network(group.batch(scalar, scalar))[:, 0]
+        total = total + ((scalar - group.frames[:, frame]) / size).square().mean()
+    return total / scale.unrolled
 
 
 @torch.no_grad()
-def errors(network: nn.Module, groups: list[Group], scale: float) -> dict[str, float]:
+def errors(network: nn.Module, groups: list[Group], size: float) -> dict[str, float]:
     """Of one frame (every fifth is tried) relative to no change, and of the end of the rollout relative to the mean."""
-    sums = torch.zeros(4, dtype=torch.float64)
+    sums = {name: torch.zeros(2, dtype=torch.float64) for name in ("one", "rollout", "unlimited")}
     for group in groups:
-        frames = group.frames
+        frames, graph = group.frames, group.graph
         for first in range(0, frames.size(1) - 1, 5):
             change = frames[:, first + 1] - frames[:, first]
-            predicted = scale * network(group.batch(frames[:, first], change))[:, 0]
-            sums[0] += float((predicted - change).square().sum())
-            sums[1] += float(change.square().sum())
-        scalar = frames[:, 0]
-        for _ in range(frames.size(1) - 1):
-            scalar = scalar + scale * network(group.batch(scalar, scalar))[:, 0]
-        sums[2] += float((scalar - frames[:, -1]).square().sum())
-        mean = group.graph.sum_over_graph(frames[:, :1], mean=True)[group.graph.batch, 0]
-        sums[3] += float((mean - frames[:, -1]).square().sum())
-    one, rollout = (sums[::2] / sums[1::2]).sqrt().tolist()
-    return {"one": round(one, 4), "rollout": round(rollout, 4)}
+            predicted = size * network(group.batch(frames[:, first], change))[:, 0]
+            sums["one"] += _squares(predicted - change, change)
+        mean = graph.sum_over_graph(frames[:, :1], mean=True)[graph.batch, 0]
+        for name, hops in (("rollout", 2), ("unlimited", None)):
+            scalar = frames[:, 0]
+            for _ in range(frames.size(1) - 1):
+                following = scalar + size * network(group.batch(scalar, scalar))[:, 0]
+                scalar = following if hops is None else limit(graph, scalar, following, hops)
+            sums[name] += _squares(scalar - frames[:, -1], mean - frames[:, -1])
+    return {name: round(float((error / reference).sqrt()), 4) for name, (error, reference) in sums.items()}
+
+
+def _squares(*values: Tensor) -> Tensor:
+    return torch.stack([value.double().square().sum() for value in values]).cpu()
 
 
 def train_one(name: str, seed: int, data: dict[str, list[Group]], scale: Scale, device: torch.device) -> dict[str, Any]:
@@ -206,7 +163,7 @@ def train_one(name: str, seed: int, data: dict[str, list[Group]], scale: Scale, 
     milliseconds = fit(
         network,
         lambda step: train[order[step]],
-        lambda net, group: loss_of(net, group, scale.noise, size),
+        lambda net, group: loss_of(net, group, scale, size),
         Recipe(scale.steps),
     )
     network.eval()
@@ -218,19 +175,55 @@ def train_one(name: str, seed: int, data: dict[str, list[Group]], scale: Scale, 
     return {"parameters": count(network), "width": width, "ms_a_step": round(milliseconds, 2), **scores}
 
 
-def step_times(data: dict[str, list[Group]], scale: Scale, device: torch.device) -> None:
-    """Print milliseconds of a training step."""
-    best: dict[str, float] = {}
-    for _ in range(5):
-        for name in NETWORKS:
-            width = widest(lambda width, name=name: make_network(name, width, scale.depth), scale.budget)
-            network = make_network(name, width, scale.depth).to(device)
-            took = fit(
-                network, lambda _: data["train"][0], lambda net, group: loss_of(net, group, 0.0, 1.0), Recipe(25)
-            )
-            best[name] = min(took, best.get(name, took))
-    for name, milliseconds in best.items():
-        print(f"{name}: {milliseconds:.1f} ms")
+def step_times(names: Sequence[str], group: Group, scale: Scale, device: torch.device) -> None:
+    """Print milliseconds of a training step of one frame; on a GPU also as a captured CUDA graph, without launches."""
+    scale = scale._replace(unrolled=1)
+    best: dict[str, dict[str, float]] = {name: {} for name in names}
+    for name in [*names] * 5:
+        width = widest(lambda width, name=name: make_network(name, width, scale.depth), scale.budget)
+        network = make_network(name, width, scale.depth).to(device)
+        took = {"eager": fit(network, lambda _: group, lambda net, _: loss_of(net, group, scale, 1.0), Recipe(25))}
+        if device.type == "cuda":
+            took["captured"] = captured_time(network, group, scale)
+        best[name] = {how: min(time, best[name].get(how, time)) for how, time in took.items()}
+    for name, took in best.items():
+        print(f"{name}: {', '.join(f'{how} {time:.2f} ms' for how, time in took.items())}", flush=True)
+
+
+def captured_time(network: nn.Module, group: Group, scale: Scale) -> float:
+    """Milliseconds of loss and gradients, replayed from a CUDA graph."""
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            loss_of(network, group, scale, 1.0).backward()
+    torch.cuda.synchronize()
+    network.zero_grad(set_to_none=True)
+    with torch.cuda.graph(graph, stream=stream):
+        loss_of(network, group, scale, 1.0).backward()
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    graph.replay()
+    begin.record()
+    for _ in range(50):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) / 50
+
+
+def in_process(key: dict[str, Any], arguments: argparse.Namespace, out: Path) -> dict[str, Any] | None:
+    """The row of a cell, trained in a process of its own; None if it failed, with its output printed."""
+    own = out.with_name(f"{out.stem}-{list(NETWORKS).index(key['network'])}-{key['seed']}.json")
+    line = [sys.executable, __file__, "--device", arguments.device, "--out", str(own)]
+    line += ["--networks", key["network"], "--seeds", str(key["seed"])]
+    line += ["--small"] if arguments.small else []
+    line += [] if arguments.steps is None else ["--steps", str(arguments.steps)]
+    process = subprocess.run(
+        line, check=False, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    if process.returncode:
+        print(f"{key}: {process.stderr[-1500:]}", flush=True)
+        return None
+    return json.loads(own.read_text())["rows"][0]
 
 
 def main() -> None:
@@ -240,23 +233,38 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="results; default runs/transport[-small].json")
     parser.add_argument("--steps", type=int, help="of training, in place of the default")
     parser.add_argument("--time", action="store_true", help="time the training steps alone")
-    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS, metavar="NAME")
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=list(NETWORKS), metavar="NAME")
+    parser.add_argument("--seeds", type=int, nargs="+", help="in place of the default")
+    parser.add_argument("--parallel", type=int, default=1, help="cells at a time, each in a process")
     arguments = parser.parse_args()
+    torch.set_float32_matmul_precision("high")
     scale, device = (SMALL if arguments.small else FULL), torch.device(arguments.device)
     scale = scale._replace(steps=arguments.steps or scale.steps)
     out = arguments.out or Path(f"runs/transport{'-small' if arguments.small else ''}.json")
     cells = Cells(out, {**scale._asdict(), "device": device.type})
     packed = load(scale, out.parent)
-    data = {name: groups_of(graphs, scale.group, device) for name, graphs in packed.items()}
+    keys = [
+        {"network": name, "seed": seed}
+        for seed, name in product(arguments.seeds or range(scale.seeds), arguments.networks)
+    ]
     if arguments.time:
-        step_times(data, scale, device)
+        step_times(arguments.networks, groups_of(packed["train"], scale.group, device)[0], scale, device)
         return
-    for seed in range(scale.seeds):
-        for name in arguments.networks:
-            cells.run(
-                {"network": name, "seed": seed},
-                lambda name=name, seed=seed: train_one(name, seed, data, scale, device),
-            )
+    if arguments.parallel > 1:
+        lock = Lock()
+
+        def run(key: dict[str, Any]) -> None:
+            row = in_process(key, arguments, out)
+            with lock:
+                if row is not None:
+                    cells.run(key, lambda: row)
+
+        with ThreadPoolExecutor(arguments.parallel) as pool:
+            list(pool.map(run, [key for key in keys if not cells.has(key)]))
+    else:
+        data = {name: groups_of(graphs, scale.group, device) for name, graphs in packed.items()}
+        for key in keys:
+            cells.run(key, lambda key=key: train_one(key["network"], key["seed"], data, scale, device))
     print(cells.summary(["network"], ["parameters", "ms_a_step", *SCORES]))
 
 

@@ -25,28 +25,30 @@ def box(points):
 
 
 def test_triangles_cover_the_square_without_the_obstacle():
-    found = mesh(0.05, DISC)
-    area = transport.signed_area(*found)
+    triangulation = mesh(0.05, DISC)
+    area = transport.signed_area(*triangulation)
     assert (area > 0).all()
     assert area.sum() == pytest.approx(1 - math.pi * 0.15**2, rel=0.01)
-    euler = len(found.position) - transport.mesh_edges(found).shape[1] // 2 + len(found.triangles)
+    euler = (
+        len(triangulation.position) - transport.mesh_edges(triangulation).shape[1] // 2 + len(triangulation.triangles)
+    )
     assert euler == 0  # one hole
-    finer = refine(found)
-    assert np.array_equal(finer.position[: len(found.position)], found.position)
+    finer = refine(triangulation)
+    assert np.array_equal(finer.position[: len(triangulation.position)], triangulation.position)
     assert transport.signed_area(*finer).sum() == pytest.approx(area.sum())
-    border = found.position[np.unique(transport.boundary_edges(found))]
+    border = triangulation.position[np.unique(transport.boundary_edges(triangulation))]
     on_wall = np.minimum(border, 1 - border).min(axis=1) < 1e-12
     on_disc = np.abs(np.linalg.norm(border - DISC[0].center, axis=1) - DISC[0].radius) < 1e-12
     assert (on_wall | on_disc).all()
 
 
 def test_constants_stay_and_the_integral_is_conserved():
-    found = mesh(0.06, DISC)
-    matrix = transport_matrix(found, box, 0.01)
+    triangulation = mesh(0.06, DISC)
+    matrix = transport_matrix(triangulation, box, 0.01)
     size = float(abs(matrix).max())
     assert np.abs(matrix.sum(axis=1)).max() <= 1e-12 * size  # no divergence
-    area = np.zeros(len(found.position))
-    np.add.at(area, found.triangles, (transport.signed_area(*found) / 3)[:, None])
+    area = np.zeros(len(triangulation.position))
+    np.add.at(area, triangulation.triangles, (transport.signed_area(*triangulation) / 3)[:, None])
     assert np.abs(area @ matrix).max() <= 1e-12 * size
     start = np.random.default_rng(0).random((len(area), 2))
     late = evolve(matrix, start, 0.3, 2)
@@ -55,9 +57,9 @@ def test_constants_stay_and_the_integral_is_conserved():
 
 def decay_error(spacing):
     """Of a cosine that only spreads: exp(-2 pi^2 kappa t)."""
-    found = mesh(spacing)
-    wave = np.cos(math.pi * found.position).prod(axis=1, keepdims=True)
-    matrix = transport_matrix(found, lambda points: np.zeros(points.shape[:-1]), 0.1)
+    triangulation = mesh(spacing)
+    wave = np.cos(math.pi * triangulation.position).prod(axis=1, keepdims=True)
+    matrix = transport_matrix(triangulation, lambda points: np.zeros(points.shape[:-1]), 0.1)
     late = evolve(matrix, wave, 0.25, 2)[2]
     return float(np.abs(late - math.exp(-2 * math.pi**2 * 0.1 * 0.5) * wave).max())
 
@@ -69,16 +71,16 @@ def turn(points):
 
 def turning_error(spacing):
     """Of a bump that turns about the centre, once, while it spreads: a Gaussian whose variance grows by 2 kappa t."""
-    found = mesh(spacing)
+    triangulation = mesh(spacing)
     center, width, kappa = np.array([0.5, 0.7]), 0.06, 0.0005
-    matrix = transport_matrix(found, turn, kappa)
+    matrix = transport_matrix(triangulation, turn, kappa)
 
     def bump(angle, variance):
         arm = center - 0.5
         turned = 0.5 + np.array(
             [arm[0] * math.cos(angle) - arm[1] * math.sin(angle), arm[0] * math.sin(angle) + arm[1] * math.cos(angle)]
         )
-        distance = ((found.position - turned) ** 2).sum(axis=1, keepdims=True)
+        distance = ((triangulation.position - turned) ** 2).sum(axis=1, keepdims=True)
         return width**2 / variance * np.exp(-distance / (2 * variance))
 
     late = evolve(matrix, bump(0.0, width**2), 0.125, 2)[2]  # a quarter of a turn, counter-clockwise
@@ -132,6 +134,26 @@ def test_the_scalar_moves_downwind(graphs):
     change = graphs.nodes["y"][:, 0]
     correlation = float(torch.corrcoef(torch.stack([slope, change]))[0, 1])
     assert correlation < -0.5
+
+
+def test_the_integral_over_cells_is_nearly_conserved(graphs):
+    area, frames = graphs.nodes["area"], graphs.nodes["frames"]
+    assert area.sum() / len(graphs) == pytest.approx(1, abs=0.15)  # the unit square without obstacles
+    total = graphs.graph.sum_over_graph(area[:, None] * frames)
+    size = graphs.graph.sum_over_graph(area[:, None] * frames.abs())
+    assert ((total - total[:, :1]).abs() < 0.1 * size).all()
+
+
+def test_meshes_have_spacings_of_a_range():
+    graphs = generate_transport((4, 1, 1), trajectories=1, frames=1, spacing=(0.1, 0.2), seed=3)
+    sizes = graphs.node_pointer.diff()
+    assert len(set(sizes.tolist())) > 3
+    assert sizes.max() > 2 * sizes.min()
+
+
+def test_graphs_do_not_depend_on_the_number_of_processes(graphs):
+    again = generate_transport((2, 1, 1), trajectories=2, frames=3, spacing=0.12, seed=3, workers=2)
+    assert again.checksum() == graphs.checksum()
 
 
 def test_the_same_seed_gives_the_same_graphs(graphs):

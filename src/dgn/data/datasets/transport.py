@@ -8,7 +8,8 @@ nodes. Refined once more, the change from frame to frame differs by one to two p
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.progress import progress_bar
+from dgn.data.prefetch import prefetch
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,7 +34,8 @@ RESOLUTION = 0.0125  # spacing of the refined meshes on which the equation is so
 DIFFUSION = 0.005
 MODES, BUMPS, HEIGHT = 3, 4, 3.0  # of this height, the scalar has about variance 1
 STABLE = 2.5  # step of the Runge-Kutta method times the largest rate
-SOURCE = f"transport generator 1, split={SPLIT}, {TRAJECTORIES} trajectories of {FRAMES} frames, seed={SEED}"
+GENERATOR = "transport generator 2"
+SOURCE = f"{GENERATOR}, split={SPLIT}, {TRAJECTORIES} trajectories of {FRAMES} frames, seed={SEED}"
 
 
 class Mesh(NamedTuple):
@@ -53,23 +56,27 @@ def generate_transport(
     split: tuple[int, int, int] = SPLIT,
     trajectories: int = TRAJECTORIES,
     frames: int = FRAMES,
-    spacing: float = SPACING,
+    spacing: float | tuple[float, float] = SPACING,
     wind: float = 1.0,
     seed: int = SEED,
     progress: bool = False,
+    workers: int = 1,
 ) -> PackedGraphs:
     r"""Trajectories of a scalar on meshes of their own, one graph for each; the same ``seed`` gives the same graphs.
 
     ``split`` counts the meshes of training, validation and test, each with several ``trajectories``. A ``frame`` is the
     time in which the scalar is carried 0.075 by a wind of strength 1, the root mean square of its speed; so
     ``spacing`` and ``wind`` can be changed one by one. ``x`` and ``y`` are those of the first frame; take any other
-    from ``frames``.
+    from ``frames``. Of two ``spacing`` every mesh has one between them, drawn at random. Several ``workers`` are
+    processes: call this under ``if __name__ == "__main__":``. Every mesh has random numbers of its own, so that the
+    graphs do not depend on them.
 
     Shapes:
         - ``nodes["frames"]`` [N, frames + 1]: the scalar, of about variance 1 in the first frame;
         - ``nodes["x"]`` [N, 4]: the scalar, the wind (east, north), 1 on walls and obstacles;
         - ``nodes["y"]`` [N, 1]: the change of the scalar until the next frame;
         - ``nodes["position"]`` [N, 2];
+        - ``nodes["area"]`` [N]: of the cell around a node; the sum of area times scalar is conserved;
         - ``edges["edge_field"]`` [E, 2]: the wind projected on edges, :math:`F_{ij} = v_i \cdot (p_j - p_i)`, and the
           same of the wind turned by 90 degrees to the left; the sign is physical;
         - ``edges["edge_attr"]`` [E, 3]: :math:`p_j - p_i` and its length, in spacings;
@@ -79,35 +86,40 @@ def generate_transport(
     >>> graphs.nodes["frames"].shape[1], graphs.nodes["x"].shape[1], graphs.edges["edge_field"].shape[1]
     (3, 4, 2)
     """
-    if min(split) < 1 or min(trajectories, frames) < 1 or not 0 < spacing <= 0.25 or not wind > 0:
+    low, high = spacing if isinstance(spacing, tuple) else (spacing, spacing)
+    if min(split) < 1 or min(trajectories, frames) < 1 or not 0 < low <= high <= 0.25 or not wind > 0:
         raise ValueError(
             "split, trajectories, frames, spacing, wind: expected counts of 1 or more, a spacing up to 0.25 and a wind "
             f"above 0, got {split}, {trajectories}, {frames}, {spacing}, {wind}; the benchmark takes the defaults"
         )
-    random = np.random.default_rng(seed)
-    packed: list[dict[str, Tensor]] = []
+    draw = partial(_draw_mesh, trajectories=trajectories, frames=frames, spacings=(low, high), wind=wind)
+    seeds = np.random.SeedSequence(seed).spawn(sum(split))
+    packed: list[dict[str, NDArray[Any]]] = []
     with progress_bar("drawing transport", sum(split), show=progress) as advance:
-        for _ in range(sum(split)):
-            packed += _draw_mesh(random, trajectories, frames, spacing, wind)
+        for graphs in prefetch(draw, seeds, workers) if workers > 1 else map(draw, seeds):
+            packed += graphs
             advance(1)
     part = torch.repeat_interleave(torch.arange(3, dtype=torch.uint8), torch.tensor(split) * trajectories)
     return _pack(packed, part, f"generated, seed {seed}")
 
 
-def _pack(packed: list[dict[str, Tensor]], part: Tensor, note: str) -> PackedGraphs:
-    frames = torch.cat([each["frames"] for each in packed])
-    inputs = torch.cat([each["inputs"] for each in packed])
+def _pack(packed: list[dict[str, NDArray[Any]]], part: Tensor, note: str) -> PackedGraphs:
+    def joined(name: str, dim: int = 0) -> Tensor:
+        return torch.from_numpy(np.concatenate([graph[name] for graph in packed], axis=dim))
+
+    frames = joined("frames")
     return PackedGraphs(
-        _pointer([len(each["frames"]) for each in packed]),
-        _pointer([each["edge_index"].size(1) for each in packed]),
-        torch.cat([each["edge_index"] for each in packed], dim=1).to(torch.int16),
+        _pointer([len(graph["frames"]) for graph in packed]),
+        _pointer([graph["edge_index"].shape[1] for graph in packed]),
+        joined("edge_index", 1),
         nodes={
-            "x": torch.cat([frames[:, :1], inputs], dim=1),
+            "x": torch.cat([frames[:, :1], joined("inputs")], dim=1),
             "y": frames[:, 1:2] - frames[:, :1],
             "frames": frames,
-            "position": torch.cat([each["position"] for each in packed]),
+            "position": joined("position"),
+            "area": joined("area"),
         },
-        edges={name: torch.cat([each[name] for each in packed]) for name in ("edge_field", "edge_attr")},
+        edges={name: joined(name) for name in ("edge_field", "edge_attr")},
         graphs={"split": part},
         info={"note": note},
     )
@@ -118,8 +130,10 @@ def _pointer(counts: list[int]) -> Tensor:
 
 
 def _draw_mesh(
-    random: np.random.Generator, trajectories: int, frames: int, spacing: float, wind: float
-) -> list[dict[str, Tensor]]:
+    seed: np.random.SeedSequence, trajectories: int, frames: int, spacings: tuple[float, float], wind: float
+) -> list[dict[str, NDArray[Any]]]:
+    random = np.random.default_rng(seed)
+    spacing = float(random.uniform(*spacings))
     obstacles = _draw_obstacles(random)
     mesh = triangulate(obstacles, spacing, random)
     flow = _draw_flow(obstacles, mesh.position, wind, random)
@@ -140,12 +154,13 @@ def _draw_mesh(
     shared = {
         "inputs": np.concatenate([velocity, boundary[:, None]], axis=1),
         "position": mesh.position,
+        "area": cell_areas(mesh),
         "edge_field": np.stack([along, across], axis=1),
         "edge_attr": np.concatenate([step, length], axis=1) / SPACING,
     }
-    tensors = {name: torch.from_numpy(values).float() for name, values in shared.items()}
-    tensors["edge_index"] = torch.from_numpy(edges)
-    return [{**tensors, "frames": torch.from_numpy(HEIGHT * solution[:, :, k].T).float()} for k in range(trajectories)]
+    arrays: dict[str, NDArray[Any]] = {name: values.astype(np.float32) for name, values in shared.items()}
+    arrays["edge_index"] = edges.astype(np.int16)
+    return [{**arrays, "frames": (HEIGHT * solution[:, :, k].T).astype(np.float32)} for k in range(trajectories)]
 
 
 def _draw_obstacles(random: np.random.Generator) -> list[Obstacle]:
@@ -191,6 +206,13 @@ def signed_area(position: Array, triangles: Integers) -> Array:
     """Positive for counter-clockwise triangles. [T]"""
     a, b, c = position[triangles].transpose(1, 0, 2)
     return np.asarray(0.5 * ((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]))
+
+
+def cell_areas(mesh: Mesh) -> Array:
+    """The area of the median dual cell of each node, a third of that of its triangles. [N]"""
+    area = np.zeros(len(mesh.position))
+    np.add.at(area, mesh.triangles, (signed_area(*mesh) / 3)[:, None])
+    return area
 
 
 def refine(mesh: Mesh) -> Mesh:
@@ -288,8 +310,7 @@ def transport_matrix(mesh: Mesh, stream: Stream, diffusion: float) -> csr_array:
         weights += [cotangent, cotangent]
     shape, ends = (n, n), (np.concatenate(rows), np.concatenate(columns))
     flow, conductance = (csr_array(coo_array((np.concatenate(v), ends), shape)) for v in (flows, weights))
-    area = np.zeros(n)
-    np.add.at(area, triangles, (signed_area(position, triangles) / 3)[:, None])
+    area = cell_areas(mesh)
     balance = diffusion * conductance - 0.5 * flow
     diagonal = -np.asarray(diffusion * conductance.sum(axis=1) + 0.5 * flow.sum(axis=1))
     return csr_array(diags_array(1 / area) @ (balance + diags_array(diagonal)))
