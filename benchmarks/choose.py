@@ -1,35 +1,39 @@
 """Select settings by validation, then train the selection with fresh seeds, with and without directions.
 
     python benchmarks/choose.py benchmarks/choices/pattern.yaml --out runs [--data FOLDER] [--folds FOLDER ...]
-        [--parallel 1] [--only CANDIDATE ...]
+        [--parallel 1] [--only CANDIDATE ...] [--set KEY=VALUE ...]
 
 The file has the name of the result, the initial experiment, the parameter budget that decides the width, the seeds of
 the comparison, those of the selection, and the candidates: overrides of the experiment, shared ones and those of each
-candidate; a word without "=" is another candidate, whose overrides come first. ``leave_out: 5`` compares mean absolute
-errors without the five largest of each seed, where a few outliers would decide (``benchmarks/largest_errors.py``).
+candidate; a word without "=" is another candidate, whose overrides come first. ``selection`` are overrides of the
+selection, such as more epochs. ``leave_out: 5`` compares mean absolute errors without the five largest of each seed,
+where a few outliers would decide (``benchmarks/largest_errors.py``).
 ``--folds`` are folders of the same graphs with other splits (``benchmarks/molhiv_folds.py``): candidates are compared
-by their mean over the folds, and the selection is trained on ``--data``. ``--parallel 1`` is fastest if a network fills
-the GPU. ``--only`` compares some candidates and trains no selection.
-Test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE`` for each (with folds, in a folder
-for each), ``NAME.yaml`` with the selection, and its runs ``NAME`` and ``NAME-ablation/no-directions``
-(``with-directions`` if it has none); finished runs are not trained again.
+by their mean over the folds, and the selection is trained on ``--data``. Every seed is a process, and ``--parallel`` of
+them run at a time; 1 is fastest if a network fills the GPU. ``--only`` compares some candidates and trains no
+selection. ``--set`` overrides settings of all, for a quick trial.
+Scores are printed as they come; test scores of candidates are not shown. ``--out`` gets ``NAME-candidates/CANDIDATE``
+for each (with folds, in a folder for each), ``NAME.yaml`` with the selection, and its runs ``NAME`` and
+``NAME-ablation/no-directions`` (``with-directions`` if it has none); finished runs are not trained again.
 Then ``benchmarks/ablations.py`` makes an experiment of NAME.yaml, and ``python -m reproduce results --collect OUT/NAME
 --name NAME`` a row of a table of its runs.
 """
 
 import argparse
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import yaml
 
-from dgn.training.experiment import Experiment, load_experiment
+from dgn.training.experiment import Experiment, load_experiment, read_experiment
 from dgn.training.load import load_graphs
 from dgn.training.metrics import METRICS
 from dgn.training.model import load_trained, predict_split
@@ -39,11 +43,12 @@ from dgn.tuning.ablation import ablations, to_short_yaml
 from dgn.tuning.width import fit_width
 
 
-def make_candidates(choices: dict[str, Any], only: list[str] | None) -> dict[str, Experiment]:
-    """All candidates, or those of ``only``, as wide as the budget allows."""
+def make_candidates(choices: dict[str, Any], only: list[str] | None, more: Sequence[str] = ()) -> dict[str, Experiment]:
+    """All candidates, or those of ``only``, as wide as the budget allows, with ``more`` overrides of each."""
     shared, overrides = choices.get("shared", []), choices["candidates"]
     narrow = {
-        name: load_experiment(choices["begin"], [*shared, *changes(overrides, name)]) for name in only or overrides
+        name: load_experiment(choices["begin"], [*shared, *changes(overrides, name), *more])
+        for name in only or overrides
     }
     wide = {name: fit_width(experiment, choices["parameters"]) for name, experiment in narrow.items()}
     seeds = tuple(choices["fresh_seeds"])
@@ -69,19 +74,20 @@ def changes(candidates: dict[str, list[str]], name: str) -> list[str]:
     ]
 
 
-def train(experiment: Experiment, note: str, seeds: list[int], folder: Path, data: Path | None) -> list[FinishedRun]:
-    """The results of all seeds of ``dgn train``; none if it failed, with its output printed."""
-    file = folder.with_name(folder.name + ".yaml")
-    write_text(file, to_short_yaml(experiment, note))
-    options: list[Any] = [file, "--seeds", ",".join(map(str, seeds)), "--out", folder]
+def train(folder: Path, seed: int, data: Path | None, parallel: int) -> FinishedRun | None:
+    """The result of ``dgn train`` for one seed of the experiment beside ``folder``; None if it failed, with its output
+    printed. ``parallel`` of these share the cores.
+    """
+    options: list[Any] = [folder.with_name(folder.name + ".yaml"), "--seeds", seed, "--out", folder]
     options += [] if data is None else ["--data", data]
     line = [sys.executable, "-m", "dgn", "train", *map(str, options)]
-    process = subprocess.run(line, check=False, capture_output=True, text=True)
+    threads = str(max(1, len(os.sched_getaffinity(0)) // parallel))
+    environment = os.environ | {"OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads}
+    process = subprocess.run(line, check=False, capture_output=True, text=True, env=environment)
     if process.returncode:
-        print(f"{folder}: {process.stdout[-500:]}{process.stderr[-1000:]}", flush=True)
-        return []
-    runs = finished_runs(folder)
-    return [runs[seed] for seed in seeds]
+        print(f"{folder}, seed {seed}: {process.stdout[-500:]}{process.stderr[-1000:]}", flush=True)
+        return None
+    return finished_runs(folder)[seed]
 
 
 def trimmed_error(folder: Path, seeds: list[int], leave_out: int) -> float:
@@ -104,26 +110,46 @@ def train_all(
     leave_out: int = 0,
 ) -> dict[Path, float]:
     """Validation scores, higher is better, of experiments trained into folders; prints scores of ``splits``."""
-    scores = {}
+    for folder, experiment in experiments.items():
+        write_text(folder.with_name(folder.name + ".yaml"), to_short_yaml(experiment, note or folder.name))
+    finished: dict[Path, list[FinishedRun]] = {folder: [] for folder in experiments}
 
-    def train_one(folder: Path) -> None:
-        runs = train(experiments[folder], note or folder.name, seeds, folder, data)
-        if not runs:
-            return
-        shown = ", ".join(f"{split} {summarize(runs, split)}" for split in splits)
-        name, seconds = folder.relative_to(arguments.out), max(run.seconds for run in runs)
+    def train_one(job: tuple[int, Path]) -> None:
+        seed, folder = job
+        run = train(folder, seed, data, arguments.parallel)
+        if run is not None:
+            finished[folder].append(run)
+            print_scores(f"{folder.relative_to(arguments.out)} {seed}", [run], splits)
+
+    with ThreadPoolExecutor(arguments.parallel) as pool:
+        list(pool.map(train_one, product(seeds, experiments)))
+    scores = {}
+    for folder, runs in finished.items():
+        if len(runs) < len(seeds):
+            continue
         score = summarize(runs, "val")
         scores[folder] = score.mean if METRICS[score.metric][1] else -score.mean
+        if len(seeds) > 1:
+            print_scores(str(folder.relative_to(arguments.out)), runs, splits)
         if leave_out:
             if score.metric != "mae":
                 sys.exit(f"leave_out: expected an experiment that is scored by mae, got {score.metric}; leave it out")
             scores[folder] = -trimmed_error(folder, seeds, leave_out)
-            shown += f", val without {leave_out} {-scores[folder]:.4f}"
-        print(f"{name!s:<40} {runs[0].parameters:9,d} {score.metric} {shown}, {seconds:.0f} s", flush=True)
-
-    with ThreadPoolExecutor(arguments.parallel) as pool:
-        list(pool.map(train_one, experiments))
+            print(f"{folder.name}: val without {leave_out} {-scores[folder]:.4f}", flush=True)
     return scores
+
+
+def print_scores(name: str, runs: Sequence[FinishedRun], splits: Sequence[str]) -> None:
+    scores = ", ".join(f"{split} {summarize(runs, split)}" for split in splits)
+    seconds = max(run.seconds for run in runs)
+    print(f"{name:<44} {runs[0].parameters:9,d} {summarize(runs, 'val').metric} {scores}, {seconds:.0f} s", flush=True)
+
+
+def prepare_graphs(experiments: Iterable[Experiment], data: Path | None) -> None:
+    """Compute the directions and encodings once that all processes then find in the cache."""
+    for experiment in {(each.data, each.num_directions): each for each in experiments}.values():
+        path = experiment.data.path if data is None else str(data)
+        load_graphs(replace(experiment, data=replace(experiment.data, path=path)))
 
 
 def compare(
@@ -135,6 +161,7 @@ def compare(
     for fold in folds:
         root = arguments.out / f"{choices['name']}-candidates" / (fold.name if arguments.folds else "")
         experiments = {root / name: candidate for name, candidate in candidates.items()}
+        prepare_graphs(candidates.values(), fold)
         splits = ("train", "val")
         scores = train_all(experiments, "", choices["seeds"], arguments, fold, splits, choices.get("leave_out", 0))
         for folder, score in scores.items():
@@ -153,12 +180,13 @@ def main() -> None:
     parser.add_argument("--folds", type=Path, nargs="*")
     parser.add_argument("--parallel", type=int, default=1)
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--set", nargs="+", default=[])
     arguments = parser.parse_args()
     if len({fold.name for fold in arguments.folds or ()}) < len(arguments.folds or ()):
         parser.error("--folds: expected folders of different names, got one twice; rename it")
     choices = yaml.safe_load(arguments.choices.read_text())
     name = choices["name"]
-    candidates = make_candidates(choices, arguments.only)
+    candidates = make_candidates(choices, arguments.only, arguments.set)
     scores = compare(candidates, choices, arguments)
     if not scores:
         sys.exit("no candidate could be trained; see why above")
@@ -166,7 +194,7 @@ def main() -> None:
     print(f"best by validation: {best}", flush=True)
     if arguments.only:
         return
-    chosen = candidates[best]
+    chosen = read_experiment(candidates[best].to_dict(), [*choices.get("selection", []), *arguments.set])
     other = {variant.name: variant for missing, variant in ablations(chosen).items() if missing.endswith("-directions")}
     finals = {arguments.out / final: experiment for final, experiment in {name: chosen, **other}.items()}
     train_all(finals, best, choices["fresh_seeds"], arguments, arguments.data, ("train", "val", "test"))

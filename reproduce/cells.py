@@ -16,7 +16,7 @@ TITLES = {
 }
 DATASETS = {
     "zinc": "ZINC", "pattern": "PATTERN", "cifar10": "CIFAR10", "molhiv": "MolHIV", "molpcba": "MolPCBA",
-    "muv": "MUV", "tox21": "Tox21",
+    "peptides-func": "Peptides-func", "muv": "MUV", "tox21": "Tox21",
 }  # fmt: skip
 #: How a metric is written in titles.
 METRIC_LABELS = {

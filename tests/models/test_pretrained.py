@@ -1,5 +1,6 @@
 """Networks that come with the package score what their cards say."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dgn.training.pretrained import find_pretrained, pretrained_names
 from dgn.training.scores import format_score, unit
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
+LARGE = ("cifar10", "pattern", "molpcba", "peptides-func")  # minutes each
 
 
 @pytest.mark.parametrize("name", pretrained_names())
@@ -23,6 +25,8 @@ def test_a_pretrained_network_scores_what_its_card_says(name: str) -> None:
         pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     elif not DATA.exists():
         pytest.skip(f"needs the data of {signature.dataset} in {DATA}")
+    elif signature.dataset in LARGE and "DGN_TEST_PRETRAINED" not in os.environ:
+        pytest.skip(f"scoring {name} takes minutes; set DGN_TEST_PRETRAINED=1")
     benchmark = load_benchmark(signature.dataset, None if is_bundled else DATA)
     prediction, target = predict_split(model, benchmark, "test")
     score = make_objective(signature.objective, signature.metric).metric(prediction, target)

@@ -35,7 +35,7 @@ def test_a_network_precedes_its_ablations() -> None:
     order = [cell.name.removeprefix("zinc/") for cell in in_training_order(cells("plus", "zinc"))]
     assert order[:3] == ["plus", "plus-500k", "plus-ablation/no-directions"]
     assert order[-1] == "plus-500k-ablation/no-structure"
-    assert table_datasets("plus") == ["zinc", "pattern", "cifar10", "molhiv"]
+    assert table_datasets("plus") == ["zinc", "pattern", "cifar10", "molhiv", "peptides-func"]
 
 
 def test_our_networks_follow_published_ones_of_the_same_size(results: Results) -> None:
@@ -58,6 +58,14 @@ def test_published_results_appear_once_per_size(make_run: Any) -> None:
     assert names == [
         *("the paper, tuned", "GatedGCN+, published", "cifar10/plus", "cifar10/plus-deep"),
         *("the paper, tuned", "CIN-small, published", "GRIT, published", "zinc/plus-500k", "with directions"),
+    ]
+
+
+def test_what_is_no_network_has_a_row_too(make_run: Any) -> None:
+    table = beyond_table(cells("plus", "peptides-func"), {"peptides-func/plus": [make_run("peptides-func/plus")]})
+    assert [row[:2] + row[3:4] for row in table.rows[:2]] == [
+        ("ESA, published", "73.57", "about 500,000"),
+        ("fingerprints with gradient boosting, published", "74.60", ""),
     ]
 
 

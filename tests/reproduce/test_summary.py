@@ -5,26 +5,30 @@ from typing import Any
 
 import pytest
 
-from reproduce.summary import BEGIN, END, LABELS, replace_summary, results_summary, summary_table
+from reproduce.summary import BEGIN, END, HEADER, replace_summary, results_summary, summary_table
 from tests.reproduce.markdown import rows
 
 
-def test_a_row_for_each_dataset_and_messages_with_results(make_run: Any) -> None:
-    four = [make_run("zinc/simple/mean", seed=seed, test=0.3, data="resampled") for seed in (41, 95, 12, 35)]
-    results = {"zinc/simple/mean": four, "zinc/tuned": [make_run(test=0.17)]}
+def test_a_row_for_each_dataset_with_results(make_run: Any) -> None:
+    four = [make_run("zinc/complex/mean", seed=seed, test=0.3, data="resampled") for seed in (41, 95, 12, 35)]
+    results = {"zinc/simple/mean": [make_run(test=0.4)], "zinc/complex/mean": four, "zinc/tuned": [make_run(test=0.17)]}
     table, summary = summary_table(results), results_summary(results)
-    assert table.header == (*LABELS, "mean only", "tuned")
-    assert table.rows == (
-        ("ZINC, MAE (lower is better)", "simple", "0.300 ± 0.000 (0.316)", ""),
-        ("ZINC, MAE (lower is better)", "", "", "0.170, 1 seed (0.168 ± 0.003)"),
-    )
+    assert table.header == HEADER[:-1]
+    assert table.rows == (("ZINC, MAE (lower is better)", "0.300 ± 0.000", "0.170, 1 seed", "0.168 ± 0.003"),)
     assert [tuple(row.values()) for row in rows(summary)] == list(table.rows)
     lines = summary.splitlines()
     assert "Not the official data: ZINC (resampled)." in lines
     (coverage,) = [line for line in lines if "cells of the paper's two tables" in line]
-    assert coverage.startswith("2 of the 73 ")
+    assert coverage.startswith("3 of the 73 ")
     assert "(missing: ZINC, PATTERN, CIFAR10, MolHIV, MolPCBA)" in coverage
     assert "docs/results.md" in summary
+
+
+def test_without_a_tuned_network_the_derivative_stands_for_directions(make_run: Any) -> None:
+    results = {name: [make_run(name, test=0.7)] for name in ("muv/simple/mean", "muv/simple/mean-dx1")}
+    table = summary_table(results)
+    assert table.header == HEADER[:3]
+    assert len(table.rows) == 1
 
 
 def test_datasets_of_the_same_origin_share_a_note(make_run: Any) -> None:
@@ -37,10 +41,8 @@ def test_networks_beyond_the_paper_are_a_column_without_ablations(make_run: Any)
     names = ("zinc/tuned", "zinc/plus", "zinc/plus-ablation/no-directions", "zinc/plus-500k")
     results = {name: [make_run(name, test=0.07)] for name in names}
     table = summary_table(results)
-    assert table.header == (*LABELS, "tuned", "beyond the paper")
-    assert table.rows == (
-        ("ZINC, MAE (lower is better)", "", "0.070, 1 seed (0.168 ± 0.003)", "0.070, 1 seed"),
-    )  # fmt: skip
+    assert table.header == (HEADER[0], *HEADER[2:])
+    assert table.rows == (("ZINC, MAE (lower is better)", "0.070, 1 seed", "0.168 ± 0.003", "0.070, 1 seed"),)
     assert "(docs/beyond.md)" in results_summary(results)
 
 
