@@ -96,11 +96,11 @@ def magnetic() -> Figure:
     edges = torch.cat([ring, torch.tensor([[0, 3], [5, 8]])], dim=1)
     angle = 2 * np.pi * np.arange(n) / n
     position = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    found = dgn.magnetic_directions(edges, n, k=1, q=0.1)
+    directions = dgn.magnetic_directions(edges, n, k=1, q=0.1)
     both = dgn.orientation(edges, n).edge_index
     figure, axes = panel("magnetic phase, q = 0.1: around a cycle", position)
-    draw_field(axes, both, position, dgn.phase_difference(found.potential[:, 0], both))
-    phase = found.potential[:, 0].angle().numpy()
+    draw_field(axes, both, position, dgn.phase_difference(directions.potential[:, 0], both))
+    phase = directions.potential[:, 0].angle().numpy()
     axes.scatter(*position.T, 60, phase, cmap="twilight", vmin=-np.pi, vmax=np.pi, edgecolors=INK, zorder=3)
     return figure
 
