@@ -128,8 +128,8 @@ def train_one(name: str, train: list[NodeBatch], test: NodeBatch, seed: int) -> 
     )
     network.eval()
     with torch.no_grad():
-        found = score(network(held_out)[:, 0], held_out.y)
-    return {"parameters": count(network), "ms_a_step": round(milliseconds, 1), **found}
+        scores = score(network(held_out)[:, 0], held_out.y)
+    return {"parameters": count(network), "ms_a_step": round(milliseconds, 1), **scores}
 
 
 def compare(out: Path, seeds: int) -> None:

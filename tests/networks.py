@@ -6,7 +6,7 @@ from torch import nn
 
 from dgn.nn import DGN, NetworkSettings
 
-OF_THE_NETWORK = ("out_channels", "delta", "edge_encoder", "structural_encoder", "backend")
+OF_THE_NETWORK = ("out_channels", "delta", "edge_encoder", "structural_encoder", "graph_encoder", "backend")
 
 
 def make_dgn(node_encoder: nn.Module | int, hidden: int, **options: Any) -> DGN:

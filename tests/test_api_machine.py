@@ -42,13 +42,13 @@ class PublicFunctions(RuleBasedStateMachine):
 
     @rule(k=st.integers(1, 2), normalization=st.sampled_from([None, "rw", "sym"]))
     def directions(self, k: int, normalization: Any) -> None:
-        found = self.attempt(lambda: dgn.directions(self.graph, k=k, normalization=normalization).potential)
-        self.potential = self.potential if found is None or found.size(1) < 2 else found
+        potential = self.attempt(lambda: dgn.directions(self.graph, k=k, normalization=normalization).potential)
+        self.potential = self.potential if potential is None or potential.size(1) < 2 else potential
 
     @rule()
     def gradient(self) -> None:
-        found = self.attempt(lambda: dgn.gradient(self.potential, self.graph))
-        self.field = self.field if found is None else found
+        field = self.attempt(lambda: dgn.gradient(self.potential, self.graph))
+        self.field = self.field if field is None else field
 
     @rule(name=st.sampled_from(["harden", "normalize", "distort", "reflect", "forward_field"]), seed=SEEDS)
     def shape(self, name: str, seed: int) -> None:
@@ -58,13 +58,13 @@ class PublicFunctions(RuleBasedStateMachine):
             "normalize": lambda: dgn.normalize(self.field, self.graph),
             "distort": lambda: dgn.distort(self.field, self.graph, 0.3, generator=generator),
         }
-        found = self.attempt(calls.get(name, lambda: getattr(dgn, name)(self.field)))
-        self.field = self.field if found is None else found
+        field = self.attempt(calls.get(name, lambda: getattr(dgn, name)(self.field)))
+        self.field = self.field if field is None else field
 
     @rule(operator=st.sampled_from([dgn.smoothing, dgn.derivative]))
     def operate(self, operator: Callable[..., dgn.Operator]) -> None:
-        found = self.attempt(lambda: operator(self.field, self.graph)(self.potential[:, 0]))
-        self.potential = self.potential if found is None else found
+        potential = self.attempt(lambda: operator(self.field, self.graph)(self.potential[:, 0]))
+        self.potential = self.potential if potential is None else potential
 
     @rule(name=st.sampled_from(["divergence", "row_norm", "edge_product", "inner_product"]))
     def measure(self, name: str) -> None:
@@ -81,17 +81,17 @@ class PublicFunctions(RuleBasedStateMachine):
         weight = self.field[:, 0].abs()
 
         def phase() -> Tensor:
-            found = dgn.magnetic_directions(self.graph, k=2, q=q, edge_weight=weight)
-            return dgn.phase_difference(found.potential, self.graph, found.component)
+            directions = dgn.magnetic_directions(self.graph, k=2, q=q, edge_weight=weight)
+            return dgn.phase_difference(directions.potential, self.graph, directions.component)
 
         calls = {
             "orientation": lambda: dgn.orientation(self.graph, flow=self.field).field,
             "phase": phase,
             "hodge": lambda: dgn.hodge_decomposition(self.field, self.graph).circulation,
         }
-        found = self.attempt(calls[name])
-        if found is not None and name != "orientation":  # which has other edges
-            self.field = found
+        field = self.attempt(calls[name])
+        if field is not None and name != "orientation":  # which has other edges
+            self.field = field
 
     @rule(time=st.sampled_from([0.0, 1.0, 1e6]))
     def diffuse(self, time: float) -> None:

@@ -204,25 +204,27 @@ def test_rounding_at_a_crest_becomes_no_direction():
     for shape in ((9, 6), (17, 5), (12, 11)):
         edge_index, num_nodes = grid(*shape)
         name = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))
-        found = dgn.directions(name[edge_index], num_nodes, k=1)
-        field = dgn.gradient(dgn.arcsine(found.potential), name[edge_index])
+        directions = dgn.directions(name[edge_index], num_nodes, k=1)
+        field = dgn.gradient(dgn.arcsine(directions.potential), name[edge_index])
         across = edge_index[0] // shape[1] == edge_index[1] // shape[1]
         assert (dgn.smoothing(field, name[edge_index], num_nodes).edge_weight[across] == 0).all()
 
 
 @pytest.mark.parametrize("shape", [(8,), (7, 5), (5, 4, 3)])
 def test_arccosine_of_an_eigenvector_of_a_lattice_has_an_even_slope(shape):
-    found = dgn.directions(*grid(*shape), k=1)
-    field = dgn.gradient(dgn.arccosine(found.potential, found.eigenvalues, found.component), grid(*shape)[0])
+    directions = dgn.directions(*grid(*shape), k=1)
+    field = dgn.gradient(
+        dgn.arccosine(directions.potential, directions.eigenvalues, directions.component), grid(*shape)[0]
+    )
     along = field.abs()[field.abs() > 1e-6]
     torch.testing.assert_close(along, torch.full_like(along, torch.pi / shape[0]))
-    steps = (shape[0] - 1) * found.potential.size(0) // shape[0]
+    steps = (shape[0] - 1) * directions.potential.size(0) // shape[0]
     assert len(along) == 2 * steps
 
 
 def test_arccosine_without_a_vector_is_even():
-    found = dgn.directions(torch.tensor([[0], [1]]), 3, k=2)
-    values = dgn.arccosine(found.potential, found.eigenvalues, found.component)
+    directions = dgn.directions(torch.tensor([[0], [1]]), 3, k=2)
+    values = dgn.arccosine(directions.potential, directions.eigenvalues, directions.component)
     assert values.isfinite().all()
     assert (values[2] == torch.pi / 2).all()
 

@@ -62,30 +62,30 @@ def test_the_matrix_is_its_definition_and_hermitian(graph, q, normalization, wei
 def test_pairs_are_the_lowest_of_each_component(graph, q, normalization, k):
     edges, n = graph
     weight = weights_of(edges, 3)
-    found = dgn.magnetic_directions(edges, n, k, q, normalization, weight)
+    directions = dgn.magnetic_directions(edges, n, k, q, normalization, weight)
     matrix = definition(edges, n, q, weight, normalization)
-    assert torch.equal(found.component, dgn.directions(edges, n, k=1).component)
-    for c in range(len(found.eigenvalues)):
-        nodes = (found.component == c).nonzero()[:, 0]
+    assert torch.equal(directions.component, dgn.directions(edges, n, k=1).component)
+    for c in range(len(directions.eigenvalues)):
+        nodes = (directions.component == c).nonzero()[:, 0]
         block = matrix[nodes][:, nodes]
         count = min(k, len(nodes))
         torch.testing.assert_close(
-            found.eigenvalues[c, :count], torch.linalg.eigvalsh(block)[:count], atol=1e-12, rtol=0
+            directions.eigenvalues[c, :count], torch.linalg.eigvalsh(block)[:count], atol=1e-12, rtol=0
         )
-        assert found.eigenvalues[c, count:].isnan().all()
-        vectors = found.potential[nodes][:, :count]
-        torch.testing.assert_close(block @ vectors, vectors * found.eigenvalues[c, :count], atol=1e-12, rtol=0)
+        assert directions.eigenvalues[c, count:].isnan().all()
+        vectors = directions.potential[nodes][:, :count]
+        torch.testing.assert_close(block @ vectors, vectors * directions.eigenvalues[c, :count], atol=1e-12, rtol=0)
         torch.testing.assert_close(vectors.mH @ vectors, torch.eye(count, dtype=torch.complex128))
-        assert not found.potential[nodes][:, count:].any()
+        assert not directions.potential[nodes][:, count:].any()
 
 
 def test_phases_of_a_directed_tree_are_depths():
     edges = torch.tensor([[0, 0, 1, 1, 3], [1, 2, 3, 4, 5]])
-    found = dgn.magnetic_directions(edges, q=0.125)
+    directions = dgn.magnetic_directions(edges, q=0.125)
     oriented = dgn.orientation(edges)
-    field = dgn.phase_difference(found.potential[:, 0], oriented.edge_index)
+    field = dgn.phase_difference(directions.potential[:, 0], oriented.edge_index)
     torch.testing.assert_close(field, 2 * math.pi * 0.125 * oriented.field.double())
-    assert float(found.eigenvalues[0, 0]) <= 1e-14
+    assert float(directions.eigenvalues[0, 0]) <= 1e-14
 
 
 def test_reversing_all_edges_changes_the_sign_of_the_field():
@@ -100,8 +100,8 @@ def test_reversing_all_edges_changes_the_sign_of_the_field():
 def test_an_undirected_graph_has_no_magnetic_field():
     edges, n = DAG
     both = torch.cat([edges, edges.flip(0)], dim=1)
-    found = dgn.magnetic_directions(both, n, k=3, q=0.25)
-    assert not dgn.phase_difference(found.potential, both).any()
+    directions = dgn.magnetic_directions(both, n, k=3, q=0.25)
+    assert not dgn.phase_difference(directions.potential, both).any()
 
 
 def test_small_charges_give_the_potential_of_the_orientation():
@@ -120,9 +120,9 @@ def test_small_charges_give_the_potential_of_the_orientation():
 
 def test_fields_follow_a_relabelling_and_do_not_depend_on_the_batch():
     def field(graph):
-        found = dgn.magnetic_directions(graph, k=2, q=0.2)
-        assert not found.repeated().any()
-        return dgn.phase_difference(found.potential, graph, found.component)
+        directions = dgn.magnetic_directions(graph, k=2, q=0.2)
+        assert not directions.repeated().any()
+        return dgn.phase_difference(directions.potential, graph, directions.component)
 
     cycle = (torch.tensor([[0, 1, 2, 3, 1], [1, 2, 3, 0, 3]]), 4)
     assert_permutation_equivariant(field, dgn.as_graph(*DAG), output="edge", tolerance=1e-9)
@@ -155,7 +155,7 @@ def test_large_components_are_solved_as_small_ones(normalization, monkeypatch):
     monkeypatch.setattr(magnetic, "largest_dense", lambda _: 500)
     small = dgn.magnetic_directions(edges, 400, 3, 0.2, normalization)
     torch.testing.assert_close(large.eigenvalues, small.eigenvalues, atol=1e-10, rtol=0)
-    fields = [dgn.phase_difference(found.potential, edges) for found in (large, small)]
+    fields = [dgn.phase_difference(directions.potential, edges) for directions in (large, small)]
     torch.testing.assert_close(*fields, atol=1e-6, rtol=0)
 
 
@@ -170,10 +170,10 @@ def test_units_of_weights_change_only_the_unit_of_eigenvalues(unit):
 
 @every_graph
 def test_edge_cases_are_defined(graph):
-    found = dgn.magnetic_directions(*graph, k=2)
-    assert found.potential.shape == (graph[1], 2)
-    assert found.potential.isfinite().all()
-    assert dgn.phase_difference(found.potential, graph[0]).isfinite().all()
+    directions = dgn.magnetic_directions(*graph, k=2)
+    assert directions.potential.shape == (graph[1], 2)
+    assert directions.potential.isfinite().all()
+    assert dgn.phase_difference(directions.potential, graph[0]).isfinite().all()
 
 
 @pytest.mark.parametrize("q", [-0.1, 0.6, math.nan])

@@ -31,8 +31,8 @@ def test_columns_are_the_fields_of_the_library_in_the_order_of_their_names(graph
     torch.testing.assert_close(got.node_potential[:, 0], potential.float())
     both = dgn.as_graph(oriented.edge_index, graph[1])
     torch.testing.assert_close(got.edge_field[:, 3], dgn.gradient(potential, both).float())
-    found = dgn.magnetic_directions(*graph, k=2, q=0.2)
-    phases = dgn.phase_difference(found.potential, both, found.component)
+    directions = dgn.magnetic_directions(*graph, k=2, q=0.2)
+    phases = dgn.phase_difference(directions.potential, both, directions.component)
     torch.testing.assert_close(got.edge_field[:, :2], phases.float())
 
 

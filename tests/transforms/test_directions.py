@@ -65,8 +65,8 @@ def test_weights_enter_the_field_on_request():
 def test_arcsine_potentials_are_those_of_the_library():
     for normalization in (None, "rw"):
         got = AddDirections(2, normalization, arcsine=True)(data(grid(3, 5)))
-        found = dgn.directions(*grid(3, 5), k=2, normalization=normalization)
-        expected = dgn.arcsine(found.potential, found.component)
+        directions = dgn.directions(*grid(3, 5), k=2, normalization=normalization)
+        expected = dgn.arcsine(directions.potential, directions.component)
         torch.testing.assert_close(got.node_potential, expected.float(), **CLOSE)
         torch.testing.assert_close(got.edge_field, dgn.gradient(expected, grid(3, 5)[0]).float(), **CLOSE)
 

@@ -11,6 +11,7 @@ from dgn.tuning.width import size
 
 #: Experiments beyond the paper, with their budgets of parameters.
 BUDGETS = {"zinc/plus": 100_000, "zinc/plus-500k": 500_000, "cifar10/plus": 110_000, "pattern/plus": 110_000}
+BUDGETS |= {"peptides-func/plus": 500_000}
 BUDGETS["molhiv/plus"] = 150_000
 
 

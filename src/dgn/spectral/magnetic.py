@@ -120,10 +120,10 @@ def magnetic_directions(
         ``edge_index`` [2, E] (or ``Graph`` or PyG ``Data``), ``edge_weight`` [E]; see :class:`MagneticDirections`.
 
     >>> chain = torch.tensor([[0, 1], [1, 2]])  # 0 -> 1 -> 2
-    >>> found = magnetic_directions(chain, q=0.125)
-    >>> found.eigenvalues.abs().round(decimals=6).tolist()
+    >>> vectors = magnetic_directions(chain, q=0.125)
+    >>> vectors.eigenvalues.abs().round(decimals=6).tolist()
     [[0.0]]
-    >>> (found.potential[:, 0] / found.potential[0, 0]).angle().div(torch.pi).round(decimals=6).tolist()
+    >>> (vectors.potential[:, 0] / vectors.potential[0, 0]).angle().div(torch.pi).round(decimals=6).tolist()
     [0.0, 0.25, 0.5]
     """
     _check_charge(q, normalization)
@@ -210,9 +210,9 @@ def _solve_small(
             i, j = row[entry], column[entry]
             dense = np.zeros((len(chunk), n, n), dtype=np.complex128)
             dense[slot[label[i]], place[i], place[j]] = entries.data[entry]
-            found, basis = (result.numpy() for result in torch.linalg.eigh(torch.from_numpy(dense)))
+            eigenvalues, basis = (result.numpy() for result in torch.linalg.eigh(torch.from_numpy(dense)))
             count = min(int(n), values.shape[1])
-            values[chunk, :count] = found[:, :count]
+            values[chunk, :count] = eigenvalues[:, :count]
             where = nodes[start[chunk][:, None] + np.arange(n)]
             vectors[where, :count] = _with_real_peak(basis[:, :, :count])
 

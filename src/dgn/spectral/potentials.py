@@ -168,12 +168,12 @@ def whole_eigenspaces(
     Directions(nodes=4, components=1, k=2, repeated=2)
     """
     graph, edge_weight = weighted_graph(edge_index, num_nodes, edge_weight)
-    found, count = directions(graph, None, k, normalization, edge_weight), k
-    while bool((found.gap[:, k - 1 :] <= REPEATED).all(dim=1).any()):  # false where a vector does not exist
+    vectors, count = directions(graph, None, k, normalization, edge_weight), k
+    while bool((vectors.gap[:, k - 1 :] <= REPEATED).all(dim=1).any()):  # false where a vector does not exist
         count *= 2
-        found = directions(graph, None, count, normalization, edge_weight)
-    ends = (found.gap[:, k - 1 :] <= REPEATED).long().cumprod(dim=1).sum(dim=1)
-    return found.first(k + int(ends.max() if len(ends) else 0))
+        vectors = directions(graph, None, count, normalization, edge_weight)
+    ends = (vectors.gap[:, k - 1 :] <= REPEATED).long().cumprod(dim=1).sum(dim=1)
+    return vectors.first(k + int(ends.max() if len(ends) else 0))
 
 
 def directions_of_many(graph: Graph, k: int, normalization: Normalization, edge_weight: Tensor | None) -> Directions:

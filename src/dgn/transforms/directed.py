@@ -74,8 +74,8 @@ class AddDirectedFields(BaseTransform):
                 data.node_potential = potential.float()
                 columns.append(gradient(potential, oriented.edge_index))
             else:
-                found = magnetic_directions(edge_index, num_nodes, self.k, self.q)
-                columns.append(phase_difference(found.potential, oriented.edge_index, found.component))
+                magnetic = magnetic_directions(edge_index, num_nodes, self.k, self.q)
+                columns.append(phase_difference(magnetic.potential, oriented.edge_index, magnetic.component))
         named = {"edge_index", *([] if self.flow is None else [self.flow])}
         for key in named.union(data.edge_attrs()).difference(LABELS):
             data[key] = oriented.edge_index if key == "edge_index" else _select(data, key, oriented.edge)

@@ -94,10 +94,10 @@ class AddDirections(BaseTransform):
             return False
         from dgn.spectral.solvers.direct import solve_connected
 
-        found = solve_connected(graph, self.k, self.normalization is not None)
-        if found is None:
+        solved = solve_connected(graph, self.k, self.normalization is not None)
+        if solved is None:
             return False
-        data.node_potential, data.edge_field, data.gap = map(torch.from_numpy, found)
+        data.node_potential, data.edge_field, data.gap = map(torch.from_numpy, solved)
         data.component = torch.zeros(graph.num_nodes, dtype=torch.long)
         return True
 

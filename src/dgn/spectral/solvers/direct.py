@@ -92,7 +92,7 @@ def solve_connected(graph: Graph, k: int, symmetric: bool) -> ConnectedDirection
         return None
     source, target = np.ascontiguousarray(graph.edge_index.numpy())
     noise = _noise(graph.num_nodes * (k + 1))
-    found = connected_directions(
+    solved = connected_directions(
         source,
         target,
         graph.num_nodes,
@@ -106,7 +106,7 @@ def solve_connected(graph: Graph, k: int, symmetric: bool) -> ConnectedDirection
         UNDECIDED,
         NEARLY,
     )
-    return ConnectedDirections(*found) if len(found[0]) else None
+    return ConnectedDirections(*solved) if len(solved[0]) else None
 
 
 def solve_direct(
