@@ -37,26 +37,42 @@ def test_derivatives_lie_where_the_image_changes() -> None:
     assert mean[1, 2] == pytest.approx(0.5)
 
 
-def test_digits_share_their_scales_and_arrows_have_the_colour_of_their_derivative(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures that would have been saved."""
+    saved: list[Any] = []
+    monkeypatch.setattr("dgn.plot.digits.save_png", lambda figure, _: saved.append(figure))
+    return saved
+
+
+def three_digits() -> PackedGraphs:
+    pixels = torch.rand(3, 4, 4, generator=torch.Generator().manual_seed(0))
+    return images(*pixels).with_values(graphs={"y": torch.tensor([7, 8, 9])})
+
+
+def test_digits_are_shown_that_only_the_last_network_reads(figures: list[Any], tmp_path: Path) -> None:
+    predictions = {"mean": torch.tensor([7, 1, 2]), "av": torch.tensor([7, 8, 2]), "dx": torch.tensor([7, 8, 2])}
+    draw_digits(three_digits(), predictions, tmp_path / "digits.png")
+    titles = [axes.get_title() for axes in figures[0].axes]
+    assert "8, not 1" in titles
+    assert "9, not 2" not in titles  # none of them reads it
+    assert next(axes for axes in figures[0].axes if axes.get_ylabel()).get_ylabel() == "digit 8"
+
+
+def test_bars_are_shares_of_misread_digits(figures: list[Any], tmp_path: Path) -> None:
+    predictions = {"mean": torch.tensor([7, 1, 2]), "dx": torch.tensor([7, 8, 2])}
+    draw_digits(three_digits(), predictions, tmp_path / "digits.png")
+    axes = next(axes for axes in figures[0].axes if axes.get_title() == "misread of 3 test digits")
+    assert [text.get_text() for text in axes.texts] == ["66.7 %", "33.3 %"]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([200 / 3, 100 / 3])
+
+
+def test_derivatives_share_their_scale_and_arrows_have_their_colour(figures: list[Any], tmp_path: Path) -> None:
     from matplotlib.colors import to_hex
 
-    figures: list[Any] = []
-    monkeypatch.setattr("dgn.plot.digits.save_png", lambda figure, _: figures.append(figure))
-    faint, bold = torch.zeros(4, 4), torch.zeros(4, 4)
-    faint[1, 1], bold[1, 1] = 0.1, 1.0
-    digits = images(faint, bold).with_values(graphs={"y": torch.tensor([7, 8])})
-    draw_digits(digits, [0, 1], tmp_path / "digits.png")
-    axes = figures[0].axes
-    assert [axes[0].get_ylabel(), axes[6].get_ylabel()] == ["digit 7", "digit 8"]
-    assert len({place.images[0].get_clim() for place in (*axes[2:6], *axes[8:12])}) == 1
-    assert len(axes) == 2 * 6 + 2  # and two scales
-    for arrows, title in zip(axes[0].collections, (axes[2].title, axes[3].title), strict=True):
+    draw_digits(three_digits(), {"mean": torch.tensor([7, 8, 9])}, tmp_path / "digits.png")  # nothing is misread
+    row = figures[0].axes[:6]
+    assert len({axes.images[0].get_clim() for axes in row[2:]}) == 1
+    for arrows, title in zip(row[0].collections, (row[2].title, row[3].title), strict=True):
         assert to_hex(arrows.get_facecolor()[0]) == title.get_color()
         assert to_hex(arrows.get_edgecolor()[0]) == "#ffffff"
-
-
-def test_the_figure_is_a_png(tmp_path: Path) -> None:
-    draw_digits(images(torch.rand(4, 4, generator=torch.Generator().manual_seed(0))), [0, 0], tmp_path / "digits.png")
-    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")

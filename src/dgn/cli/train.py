@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dgn.training.experiment import Experiment
 
 DIGITS = ("mean", "av", "dx", "dx-signed")
-SHOWN = 4  # digits in the picture
 
 
 def command(
@@ -73,9 +72,7 @@ def train_one(console: Console, experiment: "Experiment", out: Path, device: str
 
 def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path, device: str) -> None:
     """Train the variants on digits; write a table, the curves and a picture."""
-    from dgn.data.benchmark import load_benchmark
     from dgn.plot.curves import draw_curves
-    from dgn.plot.digits import draw_digits
     from dgn.training.run_folder import read_history, write_text
     from dgn.training.tables import comparison_table
 
@@ -91,9 +88,22 @@ def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path,
     table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs, with and without directions")
     write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
     draw_curves(histories, "accuracy", out / "curves.png")
-    draw_digits(load_benchmark("digits").graphs, range(SHOWN), out / "digits.png")
+    draw_misread(variants, load, out)
     print_table(console, table)
-    echo(
-        console,
-        f"in {out}: results.md, curves.png, digits.png (the field and its derivatives), and a folder for each network",
-    )
+    echo(console, f"in {out}: digits.png (what direction adds), curves.png, results.md, and a folder for each network")
+
+
+def draw_misread(variants: dict[str, "Experiment"], load: Graphs, out: Path) -> None:
+    """Draw the test digits that the trained networks misread, and why."""
+    from dgn.data.benchmark import graphs_in_split
+    from dgn.plot.digits import draw_digits
+    from dgn.training.model import load_trained, predict_split
+    from dgn.training.run_folder import seed_folder
+
+    predictions = {}
+    for name, experiment in variants.items():
+        model = load_trained(seed_folder(out / name, experiment.training.seeds[0]), "cpu")
+        benchmark = load(experiment)
+        predictions[name] = predict_split(model, benchmark, "test").prediction.argmax(dim=1)
+    graphs = benchmark.graphs
+    draw_digits(graphs.select(graphs_in_split(graphs, 2)), predictions, out / "digits.png")

@@ -27,8 +27,9 @@ def grid_edges(side: int) -> tuple[Tensor, Tensor]:
 def load_digits(seed: int = 0) -> PackedGraphs:
     """All 1797 digits as 8 x 8 grid graphs.
 
-    The only node feature is the intensity in 0..1; the position of a pixel enters through the field alone. ``seed``
-    determines the random split of 70, 10 and 20 percent.
+    The only node feature is the intensity in 0..1. The potentials are the row and the column of a pixel, from -1 to 1;
+    a network reads them as inputs with ``num_eigenvector_features=2``. ``seed`` determines the random split of 70, 10
+    and 20 percent.
 
     Shapes:
         ``nodes["x"]`` [64 G, 1] float32, ``nodes["node_potential"]`` [64 G, 2], ``edges["edge_field"]`` [224 G, 2],
@@ -50,7 +51,7 @@ def load_digits(seed: int = 0) -> PackedGraphs:
         nodes={"x": torch.from_numpy(digits.images).float().reshape(-1, 1) / 16},
         graphs={"y": torch.from_numpy(digits.target).to(torch.uint8), "split": _split(count, seed)},
     )
-    return add_coordinates(graphs, position.repeat(count, 1))
+    return add_coordinates(graphs, (2 * position / position.max() - 1).repeat(count, 1))
 
 
 def _split(count: int, seed: int) -> Tensor:
