@@ -20,16 +20,15 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Threads of PyTorch and Numba that wait for each other make small batches slow on a busy machine."""
+    """What a training reaches must not depend on the cores of a machine; threads that wait for each other are slow."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_direction_beats_mean_on_digits(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     accuracy = load("digits").main(epochs=3)
