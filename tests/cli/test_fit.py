@@ -154,6 +154,24 @@ def test_a_fit_without_a_test_split(dgn: Any) -> None:
     assert "There is no test split." in Path("t-model/README.md").read_text()
 
 
+def test_several_classes(dgn: Any) -> None:
+    rows = [f"{'C' * (n + 1)}O,{['low', 'high', 'mid'][n % 3]},{n % 3}" for n in range(30)]
+    table = write("t.csv", rows, "smiles,level,number")
+    done = dgn("fit", table, *QUICK, "--target", "level", "--class-weights", "balanced")
+    assert done.exit_code == 0, done.output
+    for text in ("multiclass: level", "level: high (10), low (10), mid (10)", "balanced-accuracy", "log loss"):
+        assert text in done.output
+    assert dgn("predict", "t-model", table, "--out", "p.csv", "--device", "cpu", "-q").exit_code == 0
+    header = Path("p.csv").read_text().splitlines()[0]
+    assert ",level_prediction,level_spread,level_probability_high,level_probability_low," in header
+    refused = dgn("draw", "CCO", "--model", "t-model", "--out", "p.svg").output.replace("\n", "")
+    assert "model: expected one of numbers or two classes, got one of high, low, mid; fit one to a column" in refused
+    folds = dgn("fit", table, *QUICK, "--target", "number", "--task", "multiclass", "--folds", "3", "--out", "folds")
+    assert folds.exit_code == 0, folds.output
+    assert "number: 0 (10), 1 (10), 2 (10)" in folds.output
+    assert "balanced accuracy" in Path("folds/README.md").read_text()
+
+
 def test_the_splits_of_a_fit_without_a_test_split_are_read_back(dgn: Any) -> None:
     table = write("t.csv", chains())
     assert dgn("fit", table, *QUICK, "--test", "0", "--out", "first").exit_code == 0

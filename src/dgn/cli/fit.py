@@ -34,7 +34,7 @@ Weights = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of weights of the rows in training, 0 or more.")
 ]
 ClassWeights = Annotated[
-    str | None, typer.Option(help="balanced: both classes of a target count the same in training.", show_default="none")
+    str | None, typer.Option(help="balanced: all classes of a target count the same in training.", show_default="none")
 ]
 SplitMethod = Annotated[
     str | None,
@@ -92,7 +92,10 @@ def command(
     class_weights: ClassWeights = None,
     task: Annotated[
         str | None,
-        typer.Option(help="regression, binary (two classes) or multi-label.", show_default="detected"),
+        typer.Option(
+            help="regression, binary (two classes), multi-label or multiclass (three or more; also of integers).",
+            show_default="detected",
+        ),
     ] = None,
     split: SplitMethod = None,
     valence: ValenceOption = "refuse",
@@ -175,10 +178,11 @@ def fit_one(console: Console, table: "Table", reading: TableOptions, options: "F
 
 def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", out: Path) -> "Fitted":
     """Fit with a display; an interrupted fit can be resumed."""
+    from dgn.molecules.ensemble_training import OBJECTIVES
     from dgn.molecules.fit import fit_table
     from dgn.molecules.folder import TRAINING
 
-    display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
+    display = Display(console, OBJECTIVES[data.task][1], early=True)
     try:
         with display:
             return fit_table(data, splits, options, out / TRAINING, display.update, display.echo)
@@ -273,11 +277,7 @@ def echo_data(console: Console, data: "TableData", splits: "Split", column: str 
     lines = [
         f"SMILES: column {data.smiles}",
         f"{data.task}: {names}",
-        *(
-            f"  {target.name}: 1 is {target.classes[1]}"
-            for target in data.targets
-            if target.classes and target.classes != ("0", "1")
-        ),
+        *_class_lines(data),
         f"{data.rows} rows, {len(data.molecules.smiles)} molecules used; split {method}: "
         f"{counts[0]} train, {counts[1]} val, {counts[2]} test",
         *map(str, data.problems),
@@ -291,6 +291,19 @@ def echo_data(console: Console, data: "TableData", splits: "Split", column: str 
     ]
     for line in lines:
         echo(console, line)
+
+
+def _class_lines(data: "TableData") -> list[str]:
+    """The positive class of each target, or several classes with their numbers of molecules."""
+    if data.task == "multiclass":
+        (target,), labels = data.targets, data.molecules.values[:, 0]
+        counts = [f"{name} ({int((labels == label).sum())})" for label, name in enumerate(target.classes or ())]
+        return [f"  {target.name}: {', '.join(counts)}"]
+    return [
+        f"  {target.name}: 1 is {target.classes[1]}"
+        for target in data.targets
+        if target.classes and target.classes != ("0", "1")
+    ]
 
 
 def echo_model(console: Console, fitted: "Fitted", out: Path) -> None:

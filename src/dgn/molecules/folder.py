@@ -47,6 +47,8 @@ def split_rows(fitted: Fitted) -> list[dict[str, str]]:
     for row, split in enumerate(fitted.split.tolist()):
         values = zip(signs[row], molecules.values[row].tolist(), strict=True)
         measured = [f"{('', '>', '<')[sign]}{value:.10g}" if value == value else "" for sign, value in values]
+        if model.task == "multiclass":
+            measured = [model.classes[int(molecules.values[row, 0])]]
         predicted = next(cells) if SPLITS[split] == "test" else [""] * len(names)
         rows.append(
             dict(zip(ROW, (str(molecules.lines[row]), molecules.smiles[row], SPLITS[split]), strict=True))

@@ -65,7 +65,7 @@ def predict_smiles(
     ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``.
     """
     chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain))
-    empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
+    empty = torch.zeros(0, len(model.scale), dtype=torch.float64)
     predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
     problems = [problem for chunk in chunks for problem in chunk.problems]
     return Prediction(*(torch.cat(parts) for parts in zip(*predictions, strict=True))), problems
@@ -81,8 +81,9 @@ def predict_table(
     """Write the table with its predictions in new columns, chunk by chunk.
 
     Regression adds ``_prediction``, ``_spread`` (standard deviation over the ensemble), ``_lower`` and ``_upper``;
-    classification ``_probability`` and ``_spread``. The spread of a single member is empty. ``DOMAIN`` columns relate a
-    molecule to those of training. The column ``problem`` explains a missing prediction.
+    classification ``_probability`` and ``_spread``. Several classes add ``_prediction`` (the most probable one), the
+    ``_spread`` of its probability, and the ``_probability_`` of each. The spread of a single member is empty.
+    ``DOMAIN`` columns relate a molecule to those of training. The column ``problem`` explains a missing prediction.
     """
     options = options or PredictOptions()
     check_output(out, table.path)
@@ -125,6 +126,9 @@ def new_columns(model: Model, embedding: bool = False) -> list[str]:
 
 def prediction_columns(model: Model) -> list[str]:
     """The columns of :func:`format_prediction`."""
+    if model.task == "multiclass":
+        name = model.targets[0].name
+        return [f"{name}_prediction", f"{name}_spread", *(f"{name}_probability_{label}" for label in model.classes)]
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
     return [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
 
@@ -142,6 +146,8 @@ def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
 
 def format_prediction(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
     """Predictions as text, one list per row, to the digits that their scale needs; empty for NaN and infinity."""
+    if model.task == "multiclass":
+        return _format_classes(model, prediction)
     if model.task == "regression":
         columns = [prediction.mean, prediction.spread, *model.interval(prediction, level)]
     else:
@@ -153,6 +159,16 @@ def format_prediction(model: Model, prediction: Prediction, level: float) -> lis
     ]
     scales = [scale for scale in scales for _ in columns]
     return [[_digits(*pair) for pair in zip(row, scales, strict=True)] for row in values.tolist()]
+
+
+def _format_classes(model: Model, prediction: Prediction) -> list[list[str]]:
+    """The most probable class, the spread of its probability, and the probabilities of all classes."""
+    rows = []
+    for mean, spread in zip(prediction.mean.tolist(), prediction.spread.tolist(), strict=True):
+        best = mean.index(max(mean))
+        name = model.classes[best] if math.isfinite(mean[best]) else ""
+        rows.append([name, _digits(spread[best], 1.0), *(_digits(value, 1.0) for value in mean)])
+    return rows
 
 
 def _digits(value: float, scale: float) -> str:
