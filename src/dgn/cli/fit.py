@@ -77,7 +77,7 @@ TestFraction = Annotated[
 
 def command(
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .smi, .sdf or .parquet.")
+        Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .xlsx, .smi, .sdf or .parquet.")
     ],
     target: Annotated[
         list[str] | None,

@@ -94,7 +94,7 @@ EXTRAS = {
     "train": ("lightning", "matplotlib", "rich", "sklearn", "torchmetrics", "typer", "yaml"),
     "cpu": ("numba", "threadpoolctl"),
     "molecules": ("rdkit",),
-    "tables": ("pyarrow",),
+    "tables": ("openpyxl", "pyarrow"),
     "search": ("optuna",),
     "ray": ("ray",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),

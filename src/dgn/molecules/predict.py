@@ -1,11 +1,14 @@
 """Predictions for a table of any size, streamed: rows in order, all columns kept, unreadable rows marked."""
 
+import gzip
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +17,7 @@ from torch import Tensor
 
 from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_option, check_package
 from dgn.molecules.column_choice import SAMPLE
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
@@ -23,6 +26,7 @@ from dgn.molecules.featurize import CHUNK, VALENCES, Valence
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import read_features
 from dgn.molecules.table import Row, Table, write_rows
+from dgn.molecules.workbook import open_workbook
 
 DOMAIN = ("similarity", "nearest_training_molecule", "outside_training")
 PROBLEM = "problem"
@@ -103,13 +107,13 @@ def predict_table(
     position = table.position(column)
     total, unreadable = 0, 0
     lines: list[int] = []
-    with atomic_file(out) as unfinished, open_output(unfinished, out.name) as file:
-        write_rows(file, [[*table.columns, *added]])
+    with atomic_file(out) as unfinished, open_output(unfinished, out.name) as write:
+        write([[*table.columns, *added]])
         for rows, chunk in _stream(model, table, position, options):
             problems = [row.problem or problem for row, problem in zip(rows, chunk.problems, strict=True)]
             texts = [problem or remark for problem, remark in zip(problems, chunk.remarks, strict=True)]
             cells = _cells(model, chunk, options)
-            write_rows(file, [[*r.values, *c, text] for r, c, text in zip(rows, cells, texts, strict=True)])
+            write([[*r.values, *c, text] for r, c, text in zip(rows, cells, texts, strict=True)])
             bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
             total, unreadable = total + len(rows), unreadable + len(bad)
             lines += bad[: max(0, 8 - len(lines))]
@@ -185,19 +189,28 @@ def _digits(value: float, scale: float) -> str:
 
 def check_output(out: Path, table: Path) -> None:
     """Refuse a file that cannot be written, or that is the table itself; missing folders are created later."""
-    if not out.name.lower().endswith((".csv", ".csv.gz")):
-        raise ValueError(f"out: expected a name that ends in .csv or .csv.gz, got {out.name!r}; change it")
+    if not out.name.lower().endswith((".csv", ".csv.gz", ".xlsx")):
+        raise ValueError(f"out: expected a name that ends in .csv, .csv.gz or .xlsx, got {out.name!r}; change it")
+    if out.name.lower().endswith(".xlsx"):
+        check_package(".xlsx", "openpyxl")
     check_writable(out)
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
 
 
-def open_output(path: Path, name: str) -> IO[str]:
-    """A text file to write, gzipped if its final name ends in .gz; bytes that are not UTF-8 are written back."""
-    import gzip
+@contextmanager
+def open_output(path: Path, name: str) -> Iterator[Callable[[Sequence[Sequence[str]]], None]]:
+    """A function that appends rows to a new file: Excel, or CSV, gzipped, as its final name says.
 
+    Bytes that are not UTF-8 are written back to CSV.
+    """
+    if name.lower().endswith(".xlsx"):
+        with open_workbook(path) as write:
+            yield write
+        return
     opened = gzip.open if name.lower().endswith(".gz") else open
-    return opened(path, "wt", encoding="utf-8", errors="surrogateescape", newline="")
+    with opened(path, "wt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        yield partial(write_rows, file)
 
 
 def _stream(
