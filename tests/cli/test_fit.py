@@ -308,6 +308,7 @@ def test_a_fit_whose_folder_cannot_be_written_resumes(dgn: Any, monkeypatch: pyt
     assert sorted(path.name for path in Path("t-model").iterdir()) == [
         "parity.png",
         "rows.csv",
+        "settings.yaml",
         "splits.csv",
         "training",
     ]

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dgn.cli.display import Display, echo, make_console, print_table
 from dgn.cli.run_seeds import stopped
+from dgn.cli.settings import read_settings, write_settings
 
 if TYPE_CHECKING:
     from dgn.molecules.featurize import Valence
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
     from dgn.molecules.table import Table
 
 
+TableFile = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .xlsx, .smi, .sdf or .parquet.")
+]
+TargetColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),
+]
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        help="regression, binary (two classes), multi-label or multiclass (three or more; also of integers).",
+        show_default="detected",
+    ),
+]
 FeatureColumns = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column of numbers to read beside the graph; may be repeated."),
@@ -73,16 +88,21 @@ StartModel = Annotated[
 TestFraction = Annotated[
     float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
 ]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="YAML file of these options, such as settings.yaml of a model folder; those given here win.",
+        callback=read_settings,
+        is_eager=True,
+    ),
+]
 
 
 def command(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .xlsx, .smi, .sdf or .parquet.")
-    ],
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),
-    ] = None,
+    context: typer.Context,
+    table: TableFile,
+    target: TargetColumns = None,
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
     ] = None,
@@ -90,13 +110,7 @@ def command(
     descriptors: Descriptors = "",
     weights: Weights = None,
     class_weights: ClassWeights = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="regression, binary (two classes), multi-label or multiclass (three or more; also of integers).",
-            show_default="detected",
-        ),
-    ] = None,
+    task: TaskName = None,
     split: SplitMethod = None,
     valence: ValenceOption = "refuse",
     splits: SplitsFile = None,
@@ -118,6 +132,7 @@ def command(
     freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
+    config: SettingsFile = None,  # noqa: ARG001, read by its callback
 ) -> None:
     """Fit an ensemble of directional graph networks to a table of molecules.
 
@@ -138,11 +153,12 @@ def command(
     check_settings(reading, search, device)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
+    settings = write_settings(context, table)
     if folds or replicates > 1:
-        fit_many(console, opened, reading, options, out, folds, replicates)
+        fit_many(console, opened, reading, options, out, folds, replicates, settings)
         return
     check_free(out)
-    fit_one(console, opened, reading, options, out)
+    fit_one(console, opened, reading, options, out, settings)
     echo(console, f"to predict: dgn predict {out} TABLE --out FILE")
 
 
@@ -164,14 +180,21 @@ class TableOptions:
     fold: tuple[int, int] | None = None
 
 
-def fit_one(console: Console, table: "Table", reading: TableOptions, options: "FitOptions", out: Path) -> "Model":
-    """Read the table, fit, and write the folder, with all that is printed."""
+def fit_one(
+    console: Console,
+    table: "Table",
+    reading: TableOptions,
+    options: "FitOptions",
+    out: Path,
+    settings: str | None = None,
+) -> "Model":
+    """Read the table, fit, and write the folder with the ``settings`` that repeat the fit, with all that is printed."""
     from dgn.molecules.folder import write_folder
 
     data, splits, column = read_splits(table, reading, options.seed)
     echo_data(console, data, splits, column)
     fitted = train(console, data, splits, options, out)
-    write_folder(fitted, out, table.path.name.split(".")[0], data.problems)
+    write_folder(fitted, out, table.path.name.split(".")[0], data.problems, settings)
     echo_model(console, fitted, out)
     return fitted.model
 

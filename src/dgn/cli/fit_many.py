@@ -27,17 +27,21 @@ def fit_many(
     out: Path,
     folds: int,
     replicates: int,
+    settings: str,
 ) -> None:
     """Fit each fold or replicate to a folder of its own, then write their scores with mean and deviation.
 
     The same command resumes: finished fits are read.
     """
     from dgn.cli.fit import fit_one
+    from dgn.molecules.folder import OPTIONS
     from dgn.molecules.model_io import load_model
     from dgn.training.pretrained import CONFIGURATION
+    from dgn.training.run_folder import write_text
 
     _check(reading, folds, replicates)
     _start(table, reading, options, out, folds, replicates)
+    write_text(out / OPTIONS, settings)
     models = []
     for index in range(folds or replicates):
         folder = out / (f"fold-{index + 1}" if folds else f"replicate-{index + 1}")

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 LARGE = 500_000  # bytes of a table above which worker processes pay for their start
 MOST = 16  # workers by default: each takes some hundred megabytes
 
+OutputFile = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="File to write: .csv, .csv.gz; for molecules also .xlsx, for graphs .parquet."),
+]
+
 
 def command(
     model: Annotated[
@@ -32,12 +37,7 @@ def command(
             help="Molecules: .csv, .csv.gz, .xlsx, .smi, .sdf, .parquet; graphs: .parquet, .safetensors, .npz, .pt.",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", help="File to write: .csv, .csv.gz; for molecules also .xlsx, for graphs .parquet."
-        ),
-    ],
+    out: OutputFile,
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="that of the model")
     ] = None,
