@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dgn.molecules.rows import Censored, TableData
     from dgn.molecules.split import Split
     from dgn.molecules.table import Table
+    from dgn.training.run import EpochReport
 
 
 TableFile = Annotated[
@@ -88,6 +89,7 @@ StartModel = Annotated[
 TestFraction = Annotated[
     float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
 ]
+LogFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of logs for TensorBoard.")]
 SettingsFile = Annotated[
     Path | None,
     typer.Option(
@@ -132,6 +134,7 @@ def command(
     freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
+    logs: LogFolder = None,
     config: SettingsFile = None,  # noqa: ARG001, read by its callback
 ) -> None:
     """Fit an ensemble of directional graph networks to a table of molecules.
@@ -150,15 +153,15 @@ def command(
     options = FitOptions(ensemble_size, epochs, seed, device, search, start, freeze, descriptors, class_weights)
     columns = (smiles, tuple(target or ()), tuple(features or ()), weights)
     reading = TableOptions(*columns, task, split, test, valence, log, censored, splits)
-    check_settings(reading, search, device)
+    check_settings(reading, search, device, logs)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
-    settings = write_settings(context, table)
+    outputs = Outputs(out, logs, write_settings(context, table))
     if folds or replicates > 1:
-        fit_many(console, opened, reading, options, out, folds, replicates, settings)
+        fit_many(console, opened, reading, options, outputs, folds, replicates)
         return
     check_free(out)
-    fit_one(console, opened, reading, options, out, settings)
+    fit_one(console, opened, reading, options, outputs)
     echo(console, f"to predict: dgn predict {out} TABLE --out FILE")
 
 
@@ -180,40 +183,49 @@ class TableOptions:
     fold: tuple[int, int] | None = None
 
 
+class Outputs(NamedTuple):
+    """The folder of a model, that of its logs, and the settings that repeat the fit."""
+
+    folder: Path
+    logs: Path | None = None
+    settings: str | None = None
+
+
 def fit_one(
-    console: Console,
-    table: "Table",
-    reading: TableOptions,
-    options: "FitOptions",
-    out: Path,
-    settings: str | None = None,
+    console: Console, table: "Table", reading: TableOptions, options: "FitOptions", outputs: Outputs
 ) -> "Model":
-    """Read the table, fit, and write the folder with the ``settings`` that repeat the fit, with all that is printed."""
+    """Read the table, fit, and write the folder, with all that is printed."""
     from dgn.molecules.folder import write_folder
 
     data, splits, column = read_splits(table, reading, options.seed)
     echo_data(console, data, splits, column)
-    fitted = train(console, data, splits, options, out)
-    write_folder(fitted, out, table.path.name.split(".")[0], data.problems, settings)
-    echo_model(console, fitted, out)
+    fitted = train(console, data, splits, options, outputs)
+    write_folder(fitted, outputs.folder, table.path.name.split(".")[0], data.problems, outputs.settings)
+    echo_model(console, fitted, outputs.folder)
     return fitted.model
 
 
-def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", out: Path) -> "Fitted":
+def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", outputs: Outputs) -> "Fitted":
     """Fit with a display; an interrupted fit can be resumed."""
     from dgn.molecules.ensemble_training import OBJECTIVES
     from dgn.molecules.fit import fit_table
     from dgn.molecules.folder import TRAINING
+    from dgn.training.event_log import event_log
 
     display = Display(console, OBJECTIVES[data.task][1], early=True)
     try:
-        with display:
-            return fit_table(data, splits, options, out / TRAINING, display.update, display.echo)
+        with display, event_log(outputs.logs) as log:
+
+            def on_epoch(report: "EpochReport") -> None:
+                display.update(report)
+                log(report)
+
+            return fit_table(data, splits, options, outputs.folder / TRAINING, on_epoch, display.echo)
     except KeyboardInterrupt:
-        raise stopped(console, out) from None
+        raise stopped(console, outputs.folder) from None
 
 
-def check_settings(reading: TableOptions, search: int, device: str) -> None:
+def check_settings(reading: TableOptions, search: int, device: str, logs: Path | None) -> None:
     """Refuse invalid options before the table is read."""
     from dgn.graph.checks import check_option, check_package
     from dgn.molecules.columns import TASKS
@@ -232,6 +244,10 @@ def check_settings(reading: TableOptions, search: int, device: str) -> None:
     choose_device(device)
     if search:
         check_package("search", "optuna")
+    if logs is not None:
+        check_package("logs", "tensorboard")
+        if search:
+            raise ValueError("logs: expected no --search beside it, whose trials share their seeds; leave one out")
 
 
 def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[TableData, Split, str | None]":

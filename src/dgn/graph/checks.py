@@ -96,6 +96,7 @@ EXTRAS = {
     "molecules": ("rdkit",),
     "tables": ("openpyxl", "pyarrow"),
     "search": ("optuna",),
+    "logs": ("tensorboard",),
     "ray": ("ray",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
 }
