@@ -23,6 +23,7 @@ import yaml
 from contenders import read_prepared
 from molecules import PREPARED
 
+from dgn.data.datasets.smiles import CENTRES
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
@@ -79,7 +80,7 @@ def last_scores(
     def on_epoch(report: EpochReport) -> None:
         last[report.seed] = report.metrics
 
-    benchmark = make_benchmark(graphs, values, split, TASK)
+    benchmark = make_benchmark(graphs, values, split, TASK, CENTRES, values.size(1))
     benchmark = with_encodings(benchmark, inputs.rwse_steps, inputs.ring_sizes)
     with tempfile.TemporaryDirectory() as folder:
         train(experiment, benchmark, experiment.training.seeds, Path(folder), device, on_epoch)

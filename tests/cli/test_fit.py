@@ -154,6 +154,42 @@ def test_a_fit_without_a_test_split(dgn: Any) -> None:
     assert "There is no test split." in Path("t-model/README.md").read_text()
 
 
+def test_from_a_workbook_to_a_workbook(dgn: Any) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="Excel files are read by openpyxl, the extra tables")
+    workbook = openpyxl.Workbook()
+    for row in [("smiles", "y"), *(row.split(",") for row in chains())]:
+        workbook.active.append([row[0], row[1] if row[1] == "y" else float(row[1])])
+    workbook.create_sheet("Notes")
+    workbook.save("mine.xlsx")
+    done = dgn("fit", "mine.xlsx", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "sheet Sheet is read, not Notes" in done.output
+    predicted = dgn("predict", "mine-model", "mine.xlsx", "--out", "out.xlsx", "--device", "cpu", "-q")
+    assert "sheet Sheet is read, not Notes" in predicted.output
+    assert "24 rows in out.xlsx" in predicted.output
+    header, *rows = openpyxl.load_workbook("out.xlsx").active.iter_rows(values_only=True)
+    assert header[:3] == ("smiles", "y", "y_prediction")
+    assert all(isinstance(row[2], float) for row in rows)
+
+
+def test_several_classes(dgn: Any) -> None:
+    rows = [f"{'C' * (n + 1)}O,{['low', 'high', 'mid'][n % 3]},{n % 3}" for n in range(30)]
+    table = write("t.csv", rows, "smiles,level,number")
+    done = dgn("fit", table, *QUICK, "--target", "level", "--class-weights", "balanced")
+    assert done.exit_code == 0, done.output
+    for text in ("multiclass: level", "level: high (10), low (10), mid (10)", "balanced-accuracy", "log loss"):
+        assert text in done.output
+    assert dgn("predict", "t-model", table, "--out", "p.csv", "--device", "cpu", "-q").exit_code == 0
+    header = Path("p.csv").read_text().splitlines()[0]
+    assert ",level_prediction,level_spread,level_probability_high,level_probability_low," in header
+    refused = dgn("draw", "CCO", "--model", "t-model", "--out", "p.svg").output.replace("\n", "")
+    assert "model: expected one of numbers or two classes, got one of high, low, mid; fit one to a column" in refused
+    folds = dgn("fit", table, *QUICK, "--target", "number", "--task", "multiclass", "--folds", "3", "--out", "folds")
+    assert folds.exit_code == 0, folds.output
+    assert "number: 0 (10), 1 (10), 2 (10)" in folds.output
+    assert "balanced accuracy" in Path("folds/README.md").read_text()
+
+
 def test_the_splits_of_a_fit_without_a_test_split_are_read_back(dgn: Any) -> None:
     table = write("t.csv", chains())
     assert dgn("fit", table, *QUICK, "--test", "0", "--out", "first").exit_code == 0
@@ -199,7 +235,7 @@ def test_errors_are_one_line(dgn: Any, rows: list[str], header: str, options: tu
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("predict", "--out", "o.xlsx"), "ends in .csv or .csv.gz, got 'o.xlsx'"),
+        (("predict", "--out", "o.xls"), "ends in .csv, .csv.gz or .xlsx, got 'o.xls'"),
         (("predict", "--out", "folder.csv"), "folder.csv: expected a file to write, got a folder"),
         (("predict", "--out", "file/o.csv"), "expected a folder that can be written to, got"),
         (("predict", "--out", "o.csv", "--interval", "90"), "expected a level between 0 and 1, got 90.0"),
@@ -272,6 +308,7 @@ def test_a_fit_whose_folder_cannot_be_written_resumes(dgn: Any, monkeypatch: pyt
     assert sorted(path.name for path in Path("t-model").iterdir()) == [
         "parity.png",
         "rows.csv",
+        "settings.yaml",
         "splits.csv",
         "training",
     ]

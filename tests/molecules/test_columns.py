@@ -84,7 +84,7 @@ def test_few_values_of_neither_class(values: list[str], task: str | None, classe
     [
         ({"y": ["1", "1.0", ""]}, None, "target 'y': expected at least two distinct values, got 1"),
         ({"y": ["", "NA"]}, None, "got none"),
-        ({"y": ["a", "b", "c"]}, None, "expected numbers or two classes, got 3 distinct texts"),
+        ({"y": ["a", "b", "c"]}, None, "expected numbers or classes of 5 rows or more, got 3 distinct"),
         ({"y": ["1,5", "2,25", "-3"]}, None, "target 'y': expected numbers such as 1234.5, got '1,5'"),
         (
             {"y": ["1", "2", "3", "1,5"]},
@@ -100,6 +100,11 @@ def test_few_values_of_neither_class(values: list[str], task: str | None, classe
         ({"y": ["1", "2", "3"]}, "binary", "expected two classes, got 3"),
         ({"y": ["no"] * 90 + ["yes"] * 9 + ["unclear"]}, "binary", "expected two classes, got 3"),
         ({"a": ["1", "0", "1"], "b": ["1", "2", "3"]}, None, "all numbers or all classes"),
+        ({"y": ["no"] * 90 + ["yes"] * 9 + ["unclear"]}, None, "classes of 5 rows or more, got 3 distinct texts"),
+        ({"y": ["0.5", "1", "2"]}, "multiclass", "expected text or integers as classes, got '0.5'"),
+        ({"y": ["no", "yes"]}, "multiclass", "expected 3 to 50 classes, got 2; use --task binary"),
+        ({"y": [str(n) for n in range(51)]}, "multiclass", "got 51; use --task regression"),
+        ({"a": ["x", "y", "z"] * 5, "b": ["x", "y"] * 5}, None, "expected one column of several classes, got a, b"),
         ({"y": ["1", "0"]}, "regresion", "did you mean 'regression'"),
     ],
 )
@@ -108,6 +113,18 @@ def test_targets_that_cannot_be_learned_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         read_targets(values, task)
+
+
+def test_texts_are_several_classes_and_integers_only_by_request() -> None:
+    texts = ["Low", "high", "medium", "low", ""] * 5
+    assert read_targets({"y": texts}) == ("multiclass", [Target("y", ("Low", "high", "medium"))])
+    assert read_value("LOW", ("Low", "high", "medium")) == 0
+    assert find_targets(["smiles", "y"], {"smiles": MANY, "y": texts}, "smiles") == ["y"]
+    numbers = {"smiles": MANY, "y": texts, "logP": ["1", "2.5"]}
+    assert find_targets(list(numbers), numbers, "smiles") == ["logP"]
+    integers = ["10", "2", "1", "2.0"] * 5
+    assert read_targets({"y": integers}) == ("regression", [Target("y")])
+    assert read_targets({"y": integers}, "multiclass") == ("multiclass", [Target("y", ("1", "2", "10"))])
 
 
 def test_values() -> None:

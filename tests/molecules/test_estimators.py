@@ -213,8 +213,8 @@ def test_wrong_input_is_refused() -> None:
         model.fit(["C", 3], [1.0, 2.0])
     with pytest.raises(ValueError, match="got infinity"):
         model.fit(["C", "CC"], [1.0, np.inf])
-    with pytest.raises(ValueError, match="got 3 classes"):
-        dgn.DGNClassifier(**QUICK).fit(["C", "CC", "CCC"], [0, 1, 2])
+    with pytest.raises(ValueError, match="expected one label of 2 to 50 classes per molecule, got 1 classes"):
+        dgn.DGNClassifier(**QUICK).fit(["C", "CC", "CCC"], [1, 1, 1])
     with pytest.raises(TypeError, match=r"epochs: expected an integer, got 1\.5"):
         dgn.DGNRegressor(epochs=1.5).fit(["C", "CC"], [1.0, 2.0])
     with pytest.raises(ValueError, match="validation_fraction: expected between 0 and 1"):

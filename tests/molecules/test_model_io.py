@@ -155,7 +155,7 @@ def test_a_changed_configuration_is_refused(
 
 def test_a_calibration_of_other_targets_is_refused(fitted: tuple[Fitted, Path], tmp_path: Path) -> None:
     replace(fitted[0].model, scale=torch.ones(3, dtype=torch.float64)).save(tmp_path)
-    with pytest.raises(ValueError, match=r"calibration for 1 targets, got networks for 1 and .* shapes \[\[1\], \[3\]"):
+    with pytest.raises(ValueError, match=r"calibration for 1 outputs, got networks for 1 and .* shapes \[\[1\], \[3\]"):
         load_model(tmp_path, "cpu")
 
 

@@ -108,7 +108,7 @@ def test_packed_output_and_other_bytes(fitted: tuple[Fitted, Path], tmp_path: Pa
     ("header", "out", "options", "message"),
     [
         ("smiles,y_prediction", "o.csv", {}, "expected no column called 'y_prediction'"),
-        ("smiles,y", "o.xlsx", {}, "ends in .csv or .csv.gz"),
+        ("smiles,y", "o.xls", {}, "ends in .csv, .csv.gz or .xlsx"),
         ("smiles,y", "o.csv", {"smiles": "smile"}, "did you mean 'smiles'"),
         ("smiles,y", "o.csv", {"interval": 2.0}, "between 0 and 1"),
     ],

@@ -149,7 +149,7 @@ def test_parquet(tmp_path: Path, name: str) -> None:
         ("t.csv", "", "is the file empty"),
         ("t.csv", "smiles,y\n", "got only a header"),
         ("t.csv", "smiles,y,y\nC,1,2\n", "'y' more than once"),
-        ("t.xlsx", "smiles\nC\n", "got '.xlsx'; save it as .csv"),
+        ("t.xls", "smiles\nC\n", "got '.xls'; save it as .csv"),
         ("t.csv", 'smiles,"y\nCO,1\nCC,2\n', "first line, got a quote that is not closed"),
         ("t.csv", f"smiles,{'y' * (1 << 18)}\nCO,1\n", "first line, got field larger"),
     ],

@@ -30,7 +30,7 @@ def search(path: Path, folder: Path, echo: Callable[[str], None], trials: int = 
     return fit_table(data, split, options, folder, None, echo)
 
 
-@pytest.mark.parametrize("task", ["regression", "binary", "multi-label"])
+@pytest.mark.parametrize("task", ["regression", "binary", "multi-label", "multiclass"])
 @pytest.mark.parametrize("molecules", [50, 500, 5_000, 50_000])
 @pytest.mark.parametrize("rare", [False, True])
 def test_default_settings_are_in_the_search_space(molecules: int, task: Task, rare: bool) -> None:

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 from rich.console import Console
 
 from dgn.cli.display import Display, echo, make_console, print_table
 from dgn.cli.run_seeds import stopped
+from dgn.cli.settings import read_settings, write_settings
 
 if TYPE_CHECKING:
     from dgn.molecules.featurize import Valence
@@ -17,8 +18,23 @@ if TYPE_CHECKING:
     from dgn.molecules.rows import Censored, TableData
     from dgn.molecules.split import Split
     from dgn.molecules.table import Table
+    from dgn.training.run import EpochReport
 
 
+TableFile = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .xlsx, .smi, .sdf or .parquet.")
+]
+TargetColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),
+]
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        help="regression, binary (two classes), multi-label or multiclass (three or more; also of integers).",
+        show_default="detected",
+    ),
+]
 FeatureColumns = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column of numbers to read beside the graph; may be repeated."),
@@ -34,7 +50,7 @@ Weights = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of weights of the rows in training, 0 or more.")
 ]
 ClassWeights = Annotated[
-    str | None, typer.Option(help="balanced: both classes of a target count the same in training.", show_default="none")
+    str | None, typer.Option(help="balanced: all classes of a target count the same in training.", show_default="none")
 ]
 SplitMethod = Annotated[
     str | None,
@@ -73,16 +89,22 @@ StartModel = Annotated[
 TestFraction = Annotated[
     float | None, typer.Option(help="Fraction of the molecules in the test split; 0: none.", show_default="0.1")
 ]
+LogFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of logs for TensorBoard.")]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="YAML file of these options, such as settings.yaml of a model folder; those given here win.",
+        callback=read_settings,
+        is_eager=True,
+    ),
+]
 
 
 def command(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="Molecules: .csv, .csv.gz, .tsv, .smi, .sdf or .parquet.")
-    ],
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),
-    ] = None,
+    context: typer.Context,
+    table: TableFile,
+    target: TargetColumns = None,
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
     ] = None,
@@ -90,10 +112,7 @@ def command(
     descriptors: Descriptors = "",
     weights: Weights = None,
     class_weights: ClassWeights = None,
-    task: Annotated[
-        str | None,
-        typer.Option(help="regression, binary (two classes) or multi-label.", show_default="detected"),
-    ] = None,
+    task: TaskName = None,
     split: SplitMethod = None,
     valence: ValenceOption = "refuse",
     splits: SplitsFile = None,
@@ -115,6 +134,8 @@ def command(
     freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
+    logs: LogFolder = None,
+    config: SettingsFile = None,  # noqa: ARG001, read by its callback
 ) -> None:
     """Fit an ensemble of directional graph networks to a table of molecules.
 
@@ -132,14 +153,15 @@ def command(
     options = FitOptions(ensemble_size, epochs, seed, device, search, start, freeze, descriptors, class_weights)
     columns = (smiles, tuple(target or ()), tuple(features or ()), weights)
     reading = TableOptions(*columns, task, split, test, valence, log, censored, splits)
-    check_settings(reading, search, device)
+    check_settings(reading, search, device, logs)
     opened, name = open_table(table), table.name.split(".")[0]
     out = out or Path(f"{name}-model")
+    outputs = Outputs(out, logs, write_settings(context, table))
     if folds or replicates > 1:
-        fit_many(console, opened, reading, options, out, folds, replicates)
+        fit_many(console, opened, reading, options, outputs, folds, replicates)
         return
     check_free(out)
-    fit_one(console, opened, reading, options, out)
+    fit_one(console, opened, reading, options, outputs)
     echo(console, f"to predict: dgn predict {out} TABLE --out FILE")
 
 
@@ -161,32 +183,49 @@ class TableOptions:
     fold: tuple[int, int] | None = None
 
 
-def fit_one(console: Console, table: "Table", reading: TableOptions, options: "FitOptions", out: Path) -> "Model":
+class Outputs(NamedTuple):
+    """The folder of a model, that of its logs, and the settings that repeat the fit."""
+
+    folder: Path
+    logs: Path | None = None
+    settings: str | None = None
+
+
+def fit_one(
+    console: Console, table: "Table", reading: TableOptions, options: "FitOptions", outputs: Outputs
+) -> "Model":
     """Read the table, fit, and write the folder, with all that is printed."""
     from dgn.molecules.folder import write_folder
 
     data, splits, column = read_splits(table, reading, options.seed)
     echo_data(console, data, splits, column)
-    fitted = train(console, data, splits, options, out)
-    write_folder(fitted, out, table.path.name.split(".")[0], data.problems)
-    echo_model(console, fitted, out)
+    fitted = train(console, data, splits, options, outputs)
+    write_folder(fitted, outputs.folder, table.path.name.split(".")[0], data.problems, outputs.settings)
+    echo_model(console, fitted, outputs.folder)
     return fitted.model
 
 
-def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", out: Path) -> "Fitted":
+def train(console: Console, data: "TableData", splits: "Split", options: "FitOptions", outputs: Outputs) -> "Fitted":
     """Fit with a display; an interrupted fit can be resumed."""
+    from dgn.molecules.ensemble_training import OBJECTIVES
     from dgn.molecules.fit import fit_table
     from dgn.molecules.folder import TRAINING
+    from dgn.training.event_log import event_log
 
-    display = Display(console, "mae" if data.task == "regression" else "roc-auc", early=True)
+    display = Display(console, OBJECTIVES[data.task][1], early=True)
     try:
-        with display:
-            return fit_table(data, splits, options, out / TRAINING, display.update, display.echo)
+        with display, event_log(outputs.logs) as log:
+
+            def on_epoch(report: "EpochReport") -> None:
+                display.update(report)
+                log(report)
+
+            return fit_table(data, splits, options, outputs.folder / TRAINING, on_epoch, display.echo)
     except KeyboardInterrupt:
-        raise stopped(console, out) from None
+        raise stopped(console, outputs.folder) from None
 
 
-def check_settings(reading: TableOptions, search: int, device: str) -> None:
+def check_settings(reading: TableOptions, search: int, device: str, logs: Path | None) -> None:
     """Refuse invalid options before the table is read."""
     from dgn.graph.checks import check_option, check_package
     from dgn.molecules.columns import TASKS
@@ -205,6 +244,10 @@ def check_settings(reading: TableOptions, search: int, device: str) -> None:
     choose_device(device)
     if search:
         check_package("search", "optuna")
+    if logs is not None:
+        check_package("logs", "tensorboard")
+        if search:
+            raise ValueError("logs: expected no --search beside it, whose trials share their seeds; leave one out")
 
 
 def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[TableData, Split, str | None]":
@@ -273,11 +316,7 @@ def echo_data(console: Console, data: "TableData", splits: "Split", column: str 
     lines = [
         f"SMILES: column {data.smiles}",
         f"{data.task}: {names}",
-        *(
-            f"  {target.name}: 1 is {target.classes[1]}"
-            for target in data.targets
-            if target.classes and target.classes != ("0", "1")
-        ),
+        *_class_lines(data),
         f"{data.rows} rows, {len(data.molecules.smiles)} molecules used; split {method}: "
         f"{counts[0]} train, {counts[1]} val, {counts[2]} test",
         *map(str, data.problems),
@@ -291,6 +330,19 @@ def echo_data(console: Console, data: "TableData", splits: "Split", column: str 
     ]
     for line in lines:
         echo(console, line)
+
+
+def _class_lines(data: "TableData") -> list[str]:
+    """The positive class of each target, or several classes with their numbers of molecules."""
+    if data.task == "multiclass":
+        (target,), labels = data.targets, data.molecules.values[:, 0]
+        counts = [f"{name} ({int((labels == label).sum())})" for label, name in enumerate(target.classes or ())]
+        return [f"  {target.name}: {', '.join(counts)}"]
+    return [
+        f"  {target.name}: 1 is {target.classes[1]}"
+        for target in data.targets
+        if target.classes and target.classes != ("0", "1")
+    ]
 
 
 def echo_model(console: Console, fitted: "Fitted", out: Path) -> None:

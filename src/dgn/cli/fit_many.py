@@ -10,7 +10,7 @@ from rich.console import Console
 from dgn.cli.display import echo, print_table
 
 if TYPE_CHECKING:
-    from dgn.cli.fit import TableOptions
+    from dgn.cli.fit import Outputs, TableOptions
     from dgn.molecules.fit import FitOptions
     from dgn.molecules.model_io import Model
     from dgn.molecules.table import Table
@@ -24,7 +24,7 @@ def fit_many(
     table: "Table",
     reading: "TableOptions",
     options: "FitOptions",
-    out: Path,
+    outputs: "Outputs",
     folds: int,
     replicates: int,
 ) -> None:
@@ -32,12 +32,16 @@ def fit_many(
 
     The same command resumes: finished fits are read.
     """
-    from dgn.cli.fit import fit_one
+    from dgn.cli.fit import Outputs, fit_one
+    from dgn.molecules.folder import OPTIONS
     from dgn.molecules.model_io import load_model
     from dgn.training.pretrained import CONFIGURATION
+    from dgn.training.run_folder import write_text
 
     _check(reading, folds, replicates)
+    out, logs = outputs.folder, outputs.logs
     _start(table, reading, options, out, folds, replicates)
+    write_text(out / OPTIONS, str(outputs.settings))
     models = []
     for index in range(folds or replicates):
         folder = out / (f"fold-{index + 1}" if folds else f"replicate-{index + 1}")
@@ -48,7 +52,9 @@ def fit_many(
         echo(console, f"{folder}:")
         fold = replace(reading, fold=(index, folds) if folds else None)
         seed = options.seed if folds else options.seed + STRIDE * index
-        models.append(fit_one(console, table, fold, replace(options, seed=seed), folder))
+        models.append(
+            fit_one(console, table, fold, replace(options, seed=seed), Outputs(folder, logs and logs / folder.name))
+        )
     _write_summary(console, table.path.name, models, out, folds)
 
 

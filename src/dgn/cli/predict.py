@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 LARGE = 500_000  # bytes of a table above which worker processes pay for their start
 MOST = 16  # workers by default: each takes some hundred megabytes
 
+OutputFile = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="File to write: .csv, .csv.gz; for molecules also .xlsx, for graphs .parquet."),
+]
+
 
 def command(
     model: Annotated[
@@ -29,10 +34,10 @@ def command(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Molecules: .csv, .csv.gz, .smi, .sdf, .parquet; graphs: .parquet, .safetensors, .npz, .pt.",
+            help="Molecules: .csv, .csv.gz, .xlsx, .smi, .sdf, .parquet; graphs: .parquet, .safetensors, .npz, .pt.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .csv.gz; for graphs also .parquet.")],
+    out: OutputFile,
     smiles: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="that of the model")
     ] = None,
@@ -133,13 +138,15 @@ def _predict_table(
     from dgn.molecules.table import open_table
 
     opened = open_table(file)
-    size = file.stat().st_size * (4 if file.suffix in (".gz", ".parquet") else 1)
+    size = file.stat().st_size * (4 if file.suffix in (".gz", ".parquet", ".xlsx") else 1)
     if choose_workers:
         options = replace(options, workers=min(MOST, os.cpu_count() or 1) if size > LARGE else 0)
     total = 0 if quiet else sum(1 for _ in opened.rows())
     with progress_bar("predicting", total, "molecules", not quiet) as advance:
         summary = predict_table(model, opened, out, options, advance)
     console = make_console()
+    if opened.note:
+        echo(console, opened.note)
     if summary.smiles not in (options.smiles, model.smiles):
         echo(console, f"SMILES: column {summary.smiles}, as the table has no column {model.smiles}")
     echo(console, f"{count(summary.rows)} in {out}")

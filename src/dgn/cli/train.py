@@ -40,6 +40,7 @@ def command(
         str | None, typer.Option(help="File or folder with the graphs.", show_default="downloaded once")
     ] = None,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")] = "auto",
+    logs: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of logs for TensorBoard.")] = None,
 ) -> None:
     """Train an experiment and compare its score with the paper's.
 
@@ -47,8 +48,11 @@ def command(
 
     For example: dgn train zinc/tuned --seeds 41 (for your own table of molecules, see dgn fit)
     """
+    from dgn.graph.checks import check_package
     from dgn.training.experiment import load_experiment
 
+    if logs is not None:
+        check_package("logs", "tensorboard")
     changes = [*(change or ()), *([] if data is None else [f"data.path={data}"])]
     run_only = read_seeds(seeds)
     if run_only is not None:
@@ -56,23 +60,29 @@ def command(
     console = make_console()
     if experiment is None or experiment == "digits":
         variants = {name: load_experiment(f"digits/{name}", changes) for name in DIGITS}
-        train_digits(console, variants, out or Path("runs") / "digits", device)
+        train_digits(console, variants, out or Path("runs") / "digits", device, logs)
     else:
         config = load_experiment(experiment, changes)
-        train_one(console, config, out or Path("runs") / config.name, device)
+        train_one(console, config, out or Path("runs") / config.name, device, logs)
 
 
-def train_one(console: Console, experiment: "Experiment", out: Path, device: str) -> None:
+def train_one(console: Console, experiment: "Experiment", out: Path, device: str, logs: Path | None = None) -> None:
     """Train one experiment and print its table."""
+    from dgn.training.event_log import event_log
     from dgn.training.load import load_graphs
 
-    runs = run_seeds(console, experiment, lambda: load_graphs(experiment, True), experiment.training.seeds, out, device)
+    seeds = experiment.training.seeds
+    with event_log(logs) as log:
+        runs = run_seeds(console, experiment, lambda: load_graphs(experiment, True), seeds, out, device, watch=log)
     report_seeds(console, out, runs)
 
 
-def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path, device: str) -> None:
+def train_digits(
+    console: Console, variants: dict[str, "Experiment"], out: Path, device: str, logs: Path | None = None
+) -> None:
     """Train the variants on digits; write a table, the curves and a picture."""
     from dgn.plot.curves import draw_curves
+    from dgn.training.event_log import event_log
     from dgn.training.run_folder import read_history, write_text
     from dgn.training.tables import comparison_table
 
@@ -81,10 +91,12 @@ def train_digits(console: Console, variants: dict[str, "Experiment"], out: Path,
     for name, experiment in variants.items():
         aggregators = ", ".join(experiment.network.aggregators)
         echo(console, Text.assemble((name, "bold"), f": {aggregators}"))
-        groups[name] = run_seeds(
-            console, experiment, partial(load, experiment), experiment.training.seeds, out / name, device
-        )
-        histories[name] = read_history(out / name, experiment.training.seeds[0])
+        seeds = experiment.training.seeds
+        with event_log(logs and logs / name) as log:
+            groups[name] = run_seeds(
+                console, experiment, partial(load, experiment), seeds, out / name, device, watch=log
+            )
+        histories[name] = read_history(out / name, seeds[0])
     table = comparison_table(groups, "Handwritten digits as 8 x 8 grid graphs, with and without directions")
     write_text(out / "results.md", f"# {table.title}\n\n{table.to_markdown()}\n")
     draw_curves(histories, "accuracy", out / "curves.png")

@@ -94,8 +94,9 @@ EXTRAS = {
     "train": ("lightning", "matplotlib", "rich", "sklearn", "torchmetrics", "typer", "yaml"),
     "cpu": ("numba", "threadpoolctl"),
     "molecules": ("rdkit",),
-    "tables": ("pyarrow",),
+    "tables": ("openpyxl", "pyarrow"),
     "search": ("optuna",),
+    "logs": ("tensorboard",),
     "ray": ("ray",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
 }

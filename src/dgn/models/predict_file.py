@@ -14,7 +14,6 @@ from dgn.data.io.sources import graph_chunks
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_package
 from dgn.molecules.predict import open_output
-from dgn.molecules.table import write_rows
 from dgn.training.model import TrainedModel
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -95,14 +94,14 @@ def _writer(out: Path) -> Iterator[Write]:
 def _csv_writer(path: Path, name: str) -> Iterator[Write]:
     header: list[str] = []
 
-    with open_output(path, name) as file:
+    with open_output(path, name) as write_rows:
 
         def write(table: Columns) -> None:
             if not header:
                 header.extend(table)
-                write_rows(file, [header])
+                write_rows([header])
             cells = [[_digits(value) for value in column.tolist()] for column in table.values()]
-            write_rows(file, [list(row) for row in zip(*cells, strict=True)])
+            write_rows([list(row) for row in zip(*cells, strict=True)])
 
         yield write
 

@@ -5,12 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from dgn.graph.checks import check_option
 
-Task = Literal["regression", "binary", "multi-label"]
-TASKS: tuple[Task, ...] = ("regression", "binary", "multi-label")
+Task = Literal["regression", "binary", "multi-label", "multiclass"]
+TASKS: tuple[Task, ...] = get_args(Task)
 MISSING = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "-", "?", "missing", "nd", "n.d."))
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "molecule", "mol")
 TARGET_NAMES = ("y", "target", "label", "value", "activity", "property", "measured")
@@ -19,18 +19,28 @@ POSITIVE = ("1", "true", "yes", "y", "active", "positive", "pos", "toxic", "hit"
 READABLE = 0.8  # fraction of a column's values that must parse as molecules
 BOUND = re.compile(r"(>=|<=|>|<|≥|≤)\s*(\S+)")  # a censored value: a sign, then a number
 STRAY = 0.1  # maximum ratio of values of neither class to values of the rarer class
+MOST_CLASSES, PER_CLASS = 50, 5  # classes of a target, and rows that each text needs to be taken for one
 
 
 @dataclass(frozen=True)
 class Target:
-    """A column to predict; ``classes`` are the negative and the positive value, None for regression.
+    """A column to predict; ``classes`` are its values, None for regression; of two, the second is the positive one.
 
     With ``log``, the networks learn the decadic logarithm; predictions are in the unit of the column.
     """
 
     name: str
-    classes: tuple[str, str] | None = None
+    classes: tuple[str, ...] | None = None
     log: bool = False
+
+
+def output_names(task: Task, targets: Sequence[Target]) -> list[str]:
+    """The names of a network's outputs: the targets, or with "multiclass" the classes of the only one.
+
+    >>> output_names("multiclass", [Target("phase", ("gas", "liquid", "solid"))])
+    ['gas', 'liquid', 'solid']
+    """
+    return list(targets[0].classes or ()) if task == "multiclass" else [target.name for target in targets]
 
 
 def is_missing(text: str) -> bool:
@@ -42,7 +52,7 @@ def is_missing(text: str) -> bool:
     return text.strip().lower() in MISSING
 
 
-def read_value(text: str, classes: tuple[str, str] | None) -> float | None:
+def read_value(text: str, classes: tuple[str, ...] | None) -> float | None:
     """The number that a value stands for: NaN if missing, None if it cannot be parsed.
 
     >>> read_value("1.5", None), read_value("inactive", ("inactive", "active")), read_value("> 10", None)
@@ -117,10 +127,14 @@ def candidates(columns: Sequence[str], smiles: str) -> list[str]:
 
 
 def find_targets(columns: Sequence[str], sample: Mapping[str, Sequence[str]], smiles: str) -> list[str]:
-    """The targets: the only numeric column, else one of a usual name, else all columns if they are binary labels."""
+    """The targets: the only numeric column, else one of a usual name, else all columns if they are binary labels.
+
+    Without numbers and binary labels, it is the only column of several classes.
+    """
     others = candidates(columns, smiles)
     numeric = [name for name in others if _numeric_fraction(sample[name]) > 0.5 or _with_commas(sample[name])]
-    likely = numeric or [name for name in others if _two_classes(sample[name])]
+    labels = [name for name in others if _two_classes(sample[name])]
+    likely = numeric or labels or [name for name in others if _several_classes(sample[name])]
     usual = [name for alias in TARGET_NAMES for name in likely if _plain(name) == alias]
     if usual or len(likely) == 1:
         return usual[:1] or likely
@@ -160,6 +174,8 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
             f"target {constant[0]!r}: expected at least two distinct values, got {value}; a constant cannot be "
             "learned, choose another column"
         )
+    if task == "multiclass" or (task is None and any(map(_several_classes, values.values()))):
+        return "multiclass", [_multiclass_target(values)]
     classes = {name: _two_classes(column, explicit=task is not None) for name, column in values.items()}
     many = [name for name, pair in classes.items() if not pair]
     if task == "regression" or (task is None and many):
@@ -168,19 +184,54 @@ def read_targets(values: Mapping[str, Sequence[str]], task: str | None = None) -
     if many:
         raise ValueError(
             f"target {many[0]!r}: expected two classes, got {len(distinct[many[0]])} distinct values; use "
-            "--task regression for numbers, blank those of neither class, or make one column per class"
+            "--task regression for numbers, --task multiclass for classes, or blank those of neither class"
         )
     targets = [Target(name, _order_classes(pair)) for name, pair in classes.items()]
     return ("binary" if len(targets) == 1 else "multi-label"), targets
+
+
+def _several_classes(column: Sequence[str]) -> bool:
+    """Whether a column has three or more classes: texts, none of them rare.
+
+    Numbers are classes only where the task is given, and two classes beside which others are rare remain two.
+
+    >>> _several_classes(["low", "high", "medium"] * 5), _several_classes(["1", "2", "3"] * 5)
+    (True, False)
+    """
+    counts = _counts(column)
+    if not 3 <= len(counts) <= MOST_CLASSES or _numeric_fraction(column) > 0.5 or _two_classes(column):
+        return False
+    return min(counts.values()) >= PER_CLASS
+
+
+def _multiclass_target(values: Mapping[str, Sequence[str]]) -> Target:
+    """The only target, with all its values as classes, in ascending order."""
+    if len(values) > 1:
+        raise ValueError(
+            f"targets: expected one column of several classes, got {', '.join(values)}; fit them separately with "
+            "--target"
+        )
+    ((name, column),) = values.items()
+    classes = sorted(_distinct(column), key=lambda text: (_number(text) or 0.0, text))
+    fractions = [text for text in classes if (number := _number(text)) is not None and number != round(number)]
+    if fractions:
+        raise ValueError(
+            f"target {name!r}: expected text or integers as classes, got {fractions[0]!r}; use --task regression"
+        )
+    if not 3 <= len(classes) <= MOST_CLASSES:
+        remedy = "--task binary" if len(classes) == 2 else "--task regression, or merge classes"
+        raise ValueError(f"target {name!r}: expected 3 to {MOST_CLASSES} classes, got {len(classes)}; use {remedy}")
+    return Target(name, tuple(classes))
 
 
 def _check_numbers(values: Mapping[str, Sequence[str]], binary: Sequence[str]) -> None:
     for name, column in values.items():
         if _numeric_fraction(column) <= 0.5:
             texts = [text for text in _distinct(column) if _number(text) is None]
+            classes = "" if len(texts) == 2 else f" or classes of {PER_CLASS} rows or more"
             raise ValueError(
-                f"target {name!r}: expected numbers{'' if len(texts) == 2 else ' or two classes'}, got {len(texts)} "
-                f"distinct texts such as {texts[0]!r}; choose another column or task, or make one of 0 and 1 for each"
+                f"target {name!r}: expected numbers{classes}, got {len(texts)} distinct texts such as {texts[0]!r}; "
+                "choose another column, or --task multiclass"
             )
     if binary:
         raise ValueError(

@@ -98,4 +98,4 @@ def is_rare(values: Tensor, task: Task) -> bool:
     """
     labels = values[~values.isnan()]
     positive = int((labels == 1).sum())
-    return task != "regression" and min(positive, len(labels) - positive) <= RARE * len(labels)
+    return task in ("binary", "multi-label") and min(positive, len(labels) - positive) <= RARE * len(labels)

@@ -41,16 +41,26 @@ def train_ensemble(
     return TrainedEnsemble(model, results, max(result.seconds for result in results))
 
 
-def make_benchmark(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task, featurization: str) -> Benchmark:
+OBJECTIVES: dict[Task, tuple[str, str]] = {  # and the metric that chooses the epoch
+    "regression": ("regression", "mae"),
+    "binary": ("multi-label", "roc-auc"),
+    "multi-label": ("multi-label", "roc-auc"),
+    "multiclass": ("classification", "balanced-accuracy"),
+}
+
+
+def make_benchmark(
+    graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task, featurization: str, outputs: int
+) -> Benchmark:
     """The training split (0) and the validation split (1) as a benchmark for the training loop.
 
-    ``values`` [R, T] are standardized numbers, or labels 0 and 1; NaN where missing. The loop needs a test split too:
-    it is a copy of the validation split, so that the molecules held out are never seen.
+    ``values`` [R, T] are standardized numbers, or labels from 0; NaN where missing. The loop needs a test split too: it
+    is a copy of the validation split, so that the molecules held out are never seen.
     """
     training, validation = ((split == index).nonzero()[:, 0] for index in (0, 1))
     rows = torch.cat([training, validation, validation])
     sizes = torch.tensor([len(training), len(validation), len(validation)])
     splits = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
-    labelled = graphs.select(rows).with_values(graphs={"y": values[rows].float(), "split": splits})
-    objective, metric = ("regression", "mae") if task == "regression" else ("multi-label", "roc-auc")
-    return Benchmark("table", labelled, objective, metric, values.size(1), ATOMS, BONDS, featurization=featurization)
+    y = values[rows, 0].long() if task == "multiclass" else values[rows].float()
+    labelled = graphs.select(rows).with_values(graphs={"y": y, "split": splits})
+    return Benchmark("table", labelled, *OBJECTIVES[task], outputs, ATOMS, BONDS, featurization=featurization)

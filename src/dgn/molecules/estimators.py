@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dgn.molecules.columns import Target, Task
+from dgn.molecules.columns import MOST_CLASSES, Target, Task
 from dgn.molecules.conformal import too_few
 from dgn.molecules.fit import FitOptions, fit_molecules
 from dgn.molecules.model_io import Model, Prediction, load_model
@@ -40,7 +40,7 @@ __all__ = ["DGNClassifier", "DGNRegressor"]
 class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
     """The base of both estimators."""
 
-    _task: Task
+    _tasks: tuple[Task, ...]
     class_weight: str | None = None
 
     def __init__(
@@ -65,6 +65,7 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         smiles: Sequence[str],
         values: torch.Tensor,
+        task: Task,
         targets: tuple[Target, ...],
         sample_weight: ArrayLike | None,
         censoring: torch.Tensor | None = None,
@@ -78,14 +79,14 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
         for problem in problems:
             if problem.action != "kept":
                 warnings.warn(str(problem).replace("lines", "indices").replace("line", "index"), stacklevel=3)
-        split = random_split(molecules, self._task, options.seed, (1 - fraction, fraction, 0.0)).clamp(max=1)
-        missing = missing_classes(split, molecules.values, self._task, SPLITS[:2])
+        split = random_split(molecules, task, options.seed, (1 - fraction, fraction, 0.0)).clamp(max=1)
+        missing = missing_classes(split, molecules.values, task, SPLITS[:2])
         if missing:
             raise ValueError(
                 f"validation_fraction: expected molecules to train and to validate, got {missing}; change it"
             )
         with tempfile.TemporaryDirectory() as folder:
-            self.model_ = fit_molecules(molecules, split, self._task, targets, "smiles", options, Path(folder)).model
+            self.model_ = fit_molecules(molecules, split, task, targets, "smiles", options, Path(folder)).model
 
     def _options(self) -> FitOptions:
         """The parameters as Python ints, as grid searches pass NumPy's; without a seed, one is drawn."""
@@ -128,11 +129,12 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """The estimator that :meth:`save` or ``dgn fit`` wrote; loading executes no code from the folder."""
         model = load_model(folder, device)
-        if model.task != cls._task:
+        if model.task not in cls._tasks:
             remedy = (
                 "use the other class" if model.task != "multi-label" else "use dgn.molecules.predict.predict_smiles"
             )
-            raise ValueError(f"{folder}: expected a model for {cls._task}, got one for {model.task}; {remedy}")
+            expected = " or ".join(cls._tasks)
+            raise ValueError(f"{folder}: expected a model for {expected}, got one for {model.task}; {remedy}")
         state = model.facts.get("estimator", {})
         params = {key: state[key] for key in cls().get_params() if key in state}
         estimator = cls(**{**params, "device": device})
@@ -163,7 +165,7 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
     2
     """
 
-    _task: Task = "regression"
+    _tasks: tuple[Task, ...] = ("regression",)
 
     def fit(
         self,
@@ -185,7 +187,7 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
                 raise ValueError(f"y: expected at least two distinct values, got {got}; leave the column out")
         targets = tuple(Target("y" if values.shape[1] == 1 else f"y{index}") for index in range(values.shape[1]))
         signs = None if censoring is None else as_censoring(censoring, values.shape)
-        self._fit(smiles, torch.from_numpy(values), targets, sample_weight, signs)
+        self._fit(smiles, torch.from_numpy(values), "regression", targets, sample_weight, signs)
         return self
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
@@ -215,12 +217,12 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
 
 
 class DGNClassifier(ClassifierMixin, _SmilesEstimator):  # type: ignore[misc]
-    """Binary classification of SMILES by an ensemble; arguments as :class:`DGNRegressor`.
+    """Classification of SMILES into two or more classes by an ensemble; arguments as :class:`DGNRegressor`.
 
-    With ``class_weight="balanced"``, both classes have the same total weight in the training loss.
+    With ``class_weight="balanced"``, all classes have the same total weight in the training loss.
     """
 
-    _task: Task = "binary"
+    _tasks: tuple[Task, ...] = ("binary", "multiclass")
 
     def __init__(
         self,
@@ -237,43 +239,48 @@ class DGNClassifier(ClassifierMixin, _SmilesEstimator):  # type: ignore[misc]
         self.class_weight = class_weight
 
     def fit(self, X: Sequence[str], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
-        """Fit to SMILES and labels of two classes, NaN or None where missing."""
+        """Fit to SMILES and labels of two or more classes, NaN or None where missing."""
         smiles, (labels, labelled) = as_smiles_list(X), known_labels(y)
         check_rows(len(smiles), len(labelled))
-        self.classes_, self._flipped = np.unique(labels), False
-        if labelled.ndim != 1 or len(self.classes_) != 2:
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        count = len(self.classes_)
+        if labelled.ndim != 1 or not 2 <= count <= MOST_CLASSES:
             raise ValueError(
-                f"y: expected one label of two classes per molecule, got {len(self.classes_)} classes in shape "
-                f"{list(labelled.shape)}; for more, fit one classifier per class"
+                f"y: expected one label of 2 to {MOST_CLASSES} classes per molecule, got {count} classes in shape "
+                f"{list(labelled.shape)}; fit several columns one by one, and numbers with dgn.DGNRegressor"
             )
+        self._order = list(range(count))
         values = torch.full((len(smiles), 1), float("nan"), dtype=torch.float64)
-        values[torch.from_numpy(labelled), 0] = torch.from_numpy((labels == self.classes_[1]).astype(np.float64))
-        low, high = (str(label) for label in self.classes_)
-        self._fit(smiles, values, (Target("y", (low, high)),), sample_weight)
+        values[torch.from_numpy(labelled), 0] = torch.from_numpy(numbers.astype(np.float64))
+        target = Target("y", tuple(str(label) for label in self.classes_))
+        self._fit(smiles, values, "binary" if count == 2 else "multiclass", (target,), sample_weight)
         return self
 
     def predict_proba(self, X: Sequence[str]) -> Array:  # noqa: N803
-        """Probabilities of both classes, in the order of ``classes_``: [R, 2]."""
-        positive: Array = self._predict(X).mean[:, 0].numpy()
-        both = [1 - positive, positive]
-        return np.stack(both[::-1] if self._flipped else both, axis=1)
+        """Probabilities of all classes, in the order of ``classes_``: [R, C]."""
+        probability: Array = self._predict(X).mean.numpy()
+        if probability.shape[1] == 1:
+            probability = np.concatenate([1 - probability, probability], axis=1)
+        ordered: Array = probability[:, self._order]
+        return ordered
 
     def predict(self, X: Sequence[str]) -> Array:  # noqa: N803
-        """The more probable class of each molecule; unreadable SMILES are refused."""
-        positive = self.predict_proba(X)[:, 1]
-        if np.isnan(positive).any():
+        """The most probable class of each molecule; unreadable SMILES are refused."""
+        probability = self.predict_proba(X)
+        if np.isnan(probability).any():
             raise ValueError("X: expected SMILES that RDKit can read, got others; predict_proba gives NaN for them")
-        labels: Array = self.classes_[(positive > 0.5).astype(int)]
+        labels: Array = self.classes_[probability.argmax(axis=1)]
         return labels
 
     def _state(self) -> dict[str, Any]:
-        return {"labels": [to_json_value(label) for label in self.classes_.tolist()], "turned": self._flipped}
+        return {"labels": [to_json_value(label) for label in self.classes_.tolist()], "order": self._order}
 
     def _restore(self, model: Model, state: Mapping[str, Any]) -> None:
         names = model.targets[0].classes
         assert names is not None
         saved, parsed = state.get("labels", ()), parse_classes(names)
-        is_saved = len(saved) == 2
+        is_saved = len(saved) == len(names)
         self.classes_ = np.array(saved) if is_saved else np.sort(parsed)  # sorted, as in scikit-learn
-        # The model predicts the probability of the second name, which may come first among sorted labels.
-        self._flipped = bool(state.get("turned", False)) if is_saved else bool(parsed[0] > parsed[1])
+        # The outputs of the model are in the order of its names.
+        ascending = [1, 0] if state.get("turned", False) else list(range(len(names)))
+        self._order = state.get("order", ascending) if is_saved else np.argsort(parsed).tolist()

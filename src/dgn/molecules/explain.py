@@ -103,7 +103,15 @@ def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> l
 
 
 def _readable(model: Model, smiles: Sequence[str]) -> list[str]:
-    """Standard SMILES; impossible valences are refused as in predictions, and so is a model that reads features."""
+    """Standard SMILES; impossible valences are refused as in predictions, and so is a model that reads features.
+
+    So is one of several classes: their outputs have a meaning only relative to each other.
+    """
+    if model.task == "multiclass":
+        raise ValueError(
+            f"model: expected one of numbers or two classes, got one of {', '.join(model.classes)}; fit one to a "
+            "column of one class against the others"
+        )
     if model.features:
         raise ValueError(
             f"model: expected one that reads molecules alone, got one that also reads {', '.join(model.features)}, "

@@ -19,7 +19,7 @@ from dgn.data.precompute.encodings import with_encodings
 from dgn.data.precompute.local import torch_threads
 from dgn.graph.checks import check_option
 from dgn.molecules.calibration import Fold, cross_mean, make_folds
-from dgn.molecules.columns import Target, Task
+from dgn.molecules.columns import Target, Task, output_names
 from dgn.molecules.conformal import conformal_scores, half_width
 from dgn.molecules.defaults import default_experiment, is_rare
 from dgn.molecules.domain import Domain
@@ -28,7 +28,7 @@ from dgn.molecules.featurize import parse
 from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
-from dgn.molecules.scores import mean_scores, score_classification, score_regression
+from dgn.molecules.scores import mean_scores, score_classification, score_multiclass, score_regression
 from dgn.molecules.split import SPLITS, Split, check_learnable
 from dgn.molecules.tune import choose_settings
 from dgn.molecules.weights import weigh, weight_notes
@@ -53,7 +53,7 @@ class FitOptions:
     ``start`` is the name of a pretrained network, or the folder of a model, whose weights except the head are the first
     ones; with ``freeze``, the head alone is trained. ``descriptors`` of whole molecules that the head reads too are
     "rdkit", "morgan", or both joined by a plus sign (:func:`dgn.data.datasets.descriptors.describe`).
-    ``class_weights`` "balanced" gives both classes of a target the same total weight in the training loss.
+    ``class_weights`` "balanced" gives all classes of a target the same total weight in the training loss.
     """
 
     ensemble_size: int = 5
@@ -146,8 +146,9 @@ def fit_molecules(
     train_values = learned[split == 0]
     check_learnable(train_values, task, targets)
     molecules = replace(molecules, graphs=weigh(molecules.graphs, learned, split, task, options.class_weights))
-    center, scale = _center_and_scale(train_values, task)
-    standardized = (learned - center) / scale
+    outputs = len(output_names(task, targets))
+    center, scale = _center_and_scale(train_values, task, outputs)
+    standardized = learned if task == "multiclass" else (learned - center) / scale
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
     folds = [Fold(seeds, split == 1)]
     if task == "regression":  # probabilities are not calibrated: all molecules choose
@@ -161,7 +162,7 @@ def fit_molecules(
     graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
     molecules = replace(molecules, graphs=graphs)
     benchmarks = [
-        _encode(make_benchmark(graphs, standardized, fold.assign(split), task, featurization), data, initial)
+        _encode(make_benchmark(graphs, standardized, fold.assign(split), task, featurization, outputs), data, initial)
         for fold in folds
     ]
     trained = _train(experiment, benchmarks, names, folds, options, folder, on_epoch, on_resume)
@@ -173,7 +174,7 @@ def fit_molecules(
         ensemble=trained.model,
         center=center,
         scale=scale,
-        scores=torch.zeros(0, len(targets), dtype=torch.float64),
+        scores=torch.zeros(0, outputs, dtype=torch.float64),
         floor=torch.zeros_like(center),
         domain=Domain.of(train.graphs, train.keys, options.seed),
     )
@@ -250,10 +251,10 @@ def _encode(benchmark: Benchmark, data: DataSettings, initial: StoredModel | Non
     return with_encodings(benchmark, data.rwse_steps, data.ring_sizes)
 
 
-def _center_and_scale(values: Tensor, task: Task) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of the training values of each target; 0 and 1 for classes."""
+def _center_and_scale(values: Tensor, task: Task, outputs: int) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the training values of each target; 0 and 1 for the outputs of classes."""
     if task != "regression":
-        return torch.zeros(values.size(1), dtype=torch.float64), torch.ones(values.size(1), dtype=torch.float64)
+        return torch.zeros(outputs, dtype=torch.float64), torch.ones(outputs, dtype=torch.float64)
     center = values.nanmean(dim=0).nan_to_num()
     scale = (values - center).square().nanmean(dim=0).nan_to_num().sqrt()
     return center, torch.where(scale > 0, scale, 1.0)
@@ -273,6 +274,8 @@ def _facts(
             median = to_log(model.targets, splits[0].values).nanmedian(dim=0).values
             censoring = censoring_of(molecules) if any(CENSORING in each.graphs.graphs for each in splits) else None
             scores = score_regression(model.targets, truth, mean, half, median, censoring)
+        elif model.task == "multiclass":
+            scores = score_multiclass(model.targets[0], truth[:, 0], prediction.mean, splits[0].values[:, 0])
         else:
             scores = score_classification(model.targets, truth, prediction.mean)
         metrics[name] = {"targets": scores, "mean": mean_scores(scores)}

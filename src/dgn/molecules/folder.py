@@ -15,6 +15,7 @@ from dgn.training.pretrained import CONFIGURATION
 from dgn.training.run_folder import to_csv, write_text
 
 ROWS, SEARCH, SPLITS_FILE, TRAINING = "rows.csv", "search.csv", "splits.csv", "training"
+OPTIONS = "settings.yaml"  # that repeat the fit
 ROW = ("line", "smiles", "split")  # columns of SPLITS_FILE before those of the targets
 PARITY, ROC = "parity.png", "roc.png"
 
@@ -27,7 +28,7 @@ def check_free(out: Path) -> None:
     # training may belong to someone else.
     begun = next(out.glob(f"{TRAINING}/**/*.safetensors"), None) is not None
     empty = not any(path.is_file() for path in out.glob(f"{TRAINING}/**/*"))
-    ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, SPLITS_FILE, PARITY, ROC, WEIGHTS] * begun
+    ours = [TRAINING] * (begun or empty) + [CARD, ROWS, SEARCH, SPLITS_FILE, OPTIONS, PARITY, ROC, WEIGHTS] * begun
     names = [path.name for path in out.iterdir()] if out.is_dir() else []
     others = [name for name in names if name not in ours and not name.startswith(SCRATCH)]
     if others:
@@ -47,6 +48,8 @@ def split_rows(fitted: Fitted) -> list[dict[str, str]]:
     for row, split in enumerate(fitted.split.tolist()):
         values = zip(signs[row], molecules.values[row].tolist(), strict=True)
         measured = [f"{('', '>', '<')[sign]}{value:.10g}" if value == value else "" for sign, value in values]
+        if model.task == "multiclass":
+            measured = [model.classes[int(molecules.values[row, 0])]]
         predicted = next(cells) if SPLITS[split] == "test" else [""] * len(names)
         rows.append(
             dict(zip(ROW, (str(molecules.lines[row]), molecules.smiles[row], SPLITS[split]), strict=True))
@@ -56,10 +59,15 @@ def split_rows(fitted: Fitted) -> list[dict[str, str]]:
     return rows
 
 
-def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, ...]) -> None:
-    """Write all files, the configuration last, as it marks a complete model; then remove the checkpoints."""
+def write_folder(
+    fitted: Fitted, out: Path, name: str, problems: tuple[Problem, ...], settings: str | None = None
+) -> None:
+    """Write all files, the configuration last, as it marks a complete model; then remove the checkpoints.
+
+    ``settings`` are the options of the command that repeats the fit, as YAML.
+    """
     model, held_out, prediction = fitted[:3]
-    for old in (ROWS, SEARCH, SPLITS_FILE, PARITY, ROC):  # of an interrupted write
+    for old in (ROWS, SEARCH, SPLITS_FILE, OPTIONS, PARITY, ROC):  # of an interrupted write
         (out / old).unlink(missing_ok=True)
     picture = None
     if held_out is not None and prediction is not None:
@@ -74,6 +82,8 @@ def write_folder(fitted: Fitted, out: Path, name: str, problems: tuple[Problem, 
         write_text(out / ROWS, to_csv(sorted(rows, key=lambda row: int(str(row["line"])))))
     if "search" in model.facts:
         write_text(out / SEARCH, to_csv(model.facts["search"]))
+    if settings is not None:
+        write_text(out / OPTIONS, settings)
     write_text(out / SPLITS_FILE, to_csv(split_rows(fitted)))
     model.save(out, write_card(model, name, picture))
     if (out / TRAINING).is_dir():

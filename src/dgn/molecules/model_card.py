@@ -14,7 +14,10 @@ from dgn.training.tables import Table
 SCORES = {
     "regression": ("molecules", "mae", "rmse", "r2", "mae of the training median", "coverage", "width"),
     "classification": ("molecules", "positive", "roc-auc", "average precision", "brier"),
-}
+    "multiclass": (
+        "molecules", "accuracy", "balanced accuracy", "roc-auc", "log loss", "accuracy of the commonest class",
+    ),
+}  # fmt: skip
 
 DESCRIPTOR_NAMES = {"rdkit": "RDKit's descriptors", "morgan": "Morgan fingerprints"}
 
@@ -92,8 +95,12 @@ def class_text(target: Target) -> str:
 
     >>> class_text(Target("HIV", ("no", "yes")))
     'the probability of HIV = yes'
+    >>> class_text(Target("phase", ("gas", "liquid", "solid")))
+    'the probabilities of phase = gas, liquid, solid'
     """
     assert target.classes is not None
+    if len(target.classes) > 2:
+        return f"the probabilities of {target.name} = {', '.join(target.classes)}"
     return f"the probability of {target.name} = {target.classes[1]}"
 
 
@@ -166,7 +173,7 @@ def score_table(model: Model) -> Table:
 
     A target without values, or with one class only, has no scores.
     """
-    names = SCORES["regression" if model.task == "regression" else "classification"]
+    names = _score_names(model)
     metrics = model.facts["metrics"].get("test") or model.facts["metrics"]["val"]
     if "censored" in metrics["mean"]:
         names = (names[0], "censored", *names[1:])
@@ -183,13 +190,17 @@ def label(target: Target) -> str:
 
 def mean_table(models: Sequence[Model]) -> Table:
     """Mean and standard deviation of the test scores of several fits, for each target."""
-    names = SCORES["regression" if models[0].task == "regression" else "classification"]
+    names = _score_names(models[0])
     targets = {target.name: target for model in models for target in model.targets}
     rows = []
     for name, target in targets.items():
         scores = [model.facts["metrics"]["test"]["targets"].get(name, {}) for model in models]
         rows.append((label(target), *(_mean([score.get(each) for score in scores]) for each in names)))
     return Table("", ("target", *names), tuple(rows))
+
+
+def _score_names(model: Model) -> tuple[str, ...]:
+    return SCORES.get(model.task, SCORES["classification"])
 
 
 def _mean(values: Sequence[float | None]) -> str:

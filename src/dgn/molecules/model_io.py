@@ -11,7 +11,7 @@ from torch import Tensor
 from dgn.data.datasets.descriptors import parse_descriptors
 from dgn.data.datasets.smiles import AND
 from dgn.graph.checks import check_option
-from dgn.molecules.columns import TASKS, Target, Task
+from dgn.molecules.columns import TASKS, Target, Task, output_names
 from dgn.molecules.conformal import difficulty, half_width
 from dgn.molecules.domain import Comparison, Domain
 from dgn.molecules.logarithm import from_log, to_log
@@ -31,7 +31,7 @@ class Prediction(NamedTuple):
     (:func:`dgn.molecules.conformal.difficulty`).
 
     Shapes:
-        [G, T] each.
+        [G, T] each; with several classes [G, C].
     """
 
     mean: Tensor
@@ -44,8 +44,9 @@ class Model:
     """A model as written by ``dgn fit``.
 
     Regression predicts ``center + scale * output``, or 10 to that power where a logarithm is learned, classification
-    ``sigmoid(output)``. ``scores`` and ``floor`` are those of :mod:`dgn.molecules.conformal`. ``facts`` are metadata:
-    data, scores, versions. ``features`` are columns of numbers that networks read beside the graphs.
+    ``sigmoid(output)``, or ``softmax(output)`` over several classes. ``scores`` and ``floor`` are those of
+    :mod:`dgn.molecules.conformal`. ``facts`` are metadata: data, scores, versions. ``features`` are columns of numbers
+    that networks read beside the graphs.
 
     Shapes:
         ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
@@ -68,7 +69,8 @@ class Model:
         """The model of stored networks, with the columns and the calibration of their table."""
         try:
             check_option("task", stored.table["task"], TASKS)
-            targets = tuple(_read_target(target) for target in stored.table["targets"])
+            task = cast("Task", stored.table["task"])
+            targets = tuple(_read_target(target, task) for target in stored.table["targets"])
             column = str(stored.table["smiles"])
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
             domain = Domain.read(stored.tensors)
@@ -77,13 +79,13 @@ class Model:
             raise ValueError(
                 f"{CONFIGURATION}: expected a model of a table of molecules, got {problem!r}; 'dgn fit' writes one"
             ) from problem
-        shapes = [list(value.shape[-1:]) for value in calibration.values()]
-        if shapes != [[len(targets)]] * len(CALIBRATION) or stored.signature.inputs.targets != len(targets):
+        shapes, outputs = [list(value.shape[-1:]) for value in calibration.values()], len(output_names(task, targets))
+        if shapes != [[outputs]] * len(CALIBRATION) or stored.signature.inputs.targets != outputs:
             raise ValueError(
-                f"{CONFIGURATION}: expected networks and a calibration for {len(targets)} targets, got networks for "
+                f"{CONFIGURATION}: expected networks and a calibration for {outputs} outputs, got networks for "
                 f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
             )
-        task, ensemble = cast("Task", stored.table["task"]), TrainedModel.of(stored, device)
+        ensemble = TrainedModel.of(stored, device)
         return cls(task, targets, column, ensemble, facts=stored.facts, domain=domain, features=features, **calibration)
 
     @property
@@ -95,6 +97,12 @@ class Model:
     def network(self) -> DGN | Ensemble:
         """The first member, a ``torch.nn.Module``."""
         return self.ensemble.network
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of the only target of a multiclass model."""
+        assert self.task == "multiclass"
+        return self.targets[0].classes or ()
 
     @property
     def descriptors(self) -> tuple[str, ...]:
@@ -109,6 +117,8 @@ class Model:
     def learned(self, outputs: Tensor) -> Tensor:
         """The outputs of networks in units of what they learn: numbers, their logarithms, or probabilities."""
         outputs = outputs.double()
+        if self.task == "multiclass":
+            return outputs.softmax(dim=-1)
         return outputs * self.scale + self.center if self.task == "regression" else outputs.sigmoid()
 
     def combine(self, outputs: Tensor, comparison: Comparison | None = None) -> Prediction:
@@ -150,9 +160,10 @@ def load_model(folder: str | Path, device: str = "auto") -> Model:
     return Model.of(read_model(find_model(folder)), device)
 
 
-def _read_target(config: Mapping[str, Any]) -> Target:
+def _read_target(config: Mapping[str, Any], task: Task) -> Target:
     classes = config["classes"]
     if classes is None:
         return Target(str(config["name"]), log=bool(config["log"]))
-    low, high = classes
-    return Target(str(config["name"]), (str(low), str(high)))
+    if (len(classes) == 2) == (task == "multiclass"):
+        raise ValueError(f"classes: expected {'three or more' if task == 'multiclass' else 'two'}, got {classes}")
+    return Target(str(config["name"]), tuple(str(name) for name in classes))

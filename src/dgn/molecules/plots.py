@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from dgn.molecules.columns import output_names
 from dgn.molecules.conformal import half_width
 from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction
@@ -34,13 +36,16 @@ def draw_parity(model: Model, truth: Tensor, prediction: Prediction, level: floa
 
 
 def draw_roc(model: Model, truth: Tensor, prediction: Prediction, path: Path) -> None:
-    """Draw the ROC curves of all targets that have both classes."""
+    """Draw the ROC curves of all targets that have both classes, or of each of several classes against the others."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
     figure = new_figure((5.0, 5.0))
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.9, linestyle="--")
-    for index, target in enumerate(model.targets[:MOST]):
+    names = output_names(model.task, model.targets)
+    if model.task == "multiclass":
+        truth = (truth == torch.arange(len(names))).double()
+    for index, name in enumerate(names[:MOST]):
         mask = ~truth[:, index].isnan()
         y, p = truth[mask, index].numpy(), prediction.mean[mask, index].numpy()
         if len(set(y.tolist())) == 2:
@@ -50,7 +55,7 @@ def draw_roc(model: Model, truth: Tensor, prediction: Prediction, path: Path) ->
                 true,
                 linewidth=1.3,
                 linestyle="-" if index < 10 else ":",
-                label=f"{literal(target.name)}: {roc_auc_score(y, p):.3f}",
+                label=f"{literal(name)}: {roc_auc_score(y, p):.3f}",
             )
     axes.set_xlabel("false positive rate")
     axes.set_ylabel("true positive rate")

@@ -1,11 +1,14 @@
 """Predictions for a table of any size, streamed: rows in order, all columns kept, unreadable rows marked."""
 
+import gzip
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +17,7 @@ from torch import Tensor
 
 from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
-from dgn.graph.checks import check_option
+from dgn.graph.checks import check_option, check_package
 from dgn.molecules.column_choice import SAMPLE
 from dgn.molecules.columns import find_smiles
 from dgn.molecules.conformal import check_level
@@ -23,6 +26,7 @@ from dgn.molecules.featurize import CHUNK, VALENCES, Valence
 from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import read_features
 from dgn.molecules.table import Row, Table, write_rows
+from dgn.molecules.workbook import open_workbook
 
 DOMAIN = ("similarity", "nearest_training_molecule", "outside_training")
 PROBLEM = "problem"
@@ -65,7 +69,7 @@ def predict_smiles(
     ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``.
     """
     chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain))
-    empty = torch.zeros(0, len(model.targets), dtype=torch.float64)
+    empty = torch.zeros(0, len(model.scale), dtype=torch.float64)
     predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
     problems = [problem for chunk in chunks for problem in chunk.problems]
     return Prediction(*(torch.cat(parts) for parts in zip(*predictions, strict=True))), problems
@@ -81,8 +85,9 @@ def predict_table(
     """Write the table with its predictions in new columns, chunk by chunk.
 
     Regression adds ``_prediction``, ``_spread`` (standard deviation over the ensemble), ``_lower`` and ``_upper``;
-    classification ``_probability`` and ``_spread``. The spread of a single member is empty. ``DOMAIN`` columns relate a
-    molecule to those of training. The column ``problem`` explains a missing prediction.
+    classification ``_probability`` and ``_spread``. Several classes add ``_prediction`` (the most probable one), the
+    ``_spread`` of its probability, and the ``_probability_`` of each. The spread of a single member is empty.
+    ``DOMAIN`` columns relate a molecule to those of training. The column ``problem`` explains a missing prediction.
     """
     options = options or PredictOptions()
     check_output(out, table.path)
@@ -102,13 +107,13 @@ def predict_table(
     position = table.position(column)
     total, unreadable = 0, 0
     lines: list[int] = []
-    with atomic_file(out) as unfinished, open_output(unfinished, out.name) as file:
-        write_rows(file, [[*table.columns, *added]])
+    with atomic_file(out) as unfinished, open_output(unfinished, out.name) as write:
+        write([[*table.columns, *added]])
         for rows, chunk in _stream(model, table, position, options):
             problems = [row.problem or problem for row, problem in zip(rows, chunk.problems, strict=True)]
             texts = [problem or remark for problem, remark in zip(problems, chunk.remarks, strict=True)]
             cells = _cells(model, chunk, options)
-            write_rows(file, [[*r.values, *c, text] for r, c, text in zip(rows, cells, texts, strict=True)])
+            write([[*r.values, *c, text] for r, c, text in zip(rows, cells, texts, strict=True)])
             bad = [row.line for row, problem in zip(rows, problems, strict=True) if problem]
             total, unreadable = total + len(rows), unreadable + len(bad)
             lines += bad[: max(0, 8 - len(lines))]
@@ -125,6 +130,9 @@ def new_columns(model: Model, embedding: bool = False) -> list[str]:
 
 def prediction_columns(model: Model) -> list[str]:
     """The columns of :func:`format_prediction`."""
+    if model.task == "multiclass":
+        name = model.targets[0].name
+        return [f"{name}_prediction", f"{name}_spread", *(f"{name}_probability_{label}" for label in model.classes)]
     suffixes = ("prediction", "spread", "lower", "upper") if model.task == "regression" else ("probability", "spread")
     return [f"{target.name}_{suffix}" for target in model.targets for suffix in suffixes]
 
@@ -142,6 +150,8 @@ def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
 
 def format_prediction(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
     """Predictions as text, one list per row, to the digits that their scale needs; empty for NaN and infinity."""
+    if model.task == "multiclass":
+        return _format_classes(model, prediction)
     if model.task == "regression":
         columns = [prediction.mean, prediction.spread, *model.interval(prediction, level)]
     else:
@@ -153,6 +163,16 @@ def format_prediction(model: Model, prediction: Prediction, level: float) -> lis
     ]
     scales = [scale for scale in scales for _ in columns]
     return [[_digits(*pair) for pair in zip(row, scales, strict=True)] for row in values.tolist()]
+
+
+def _format_classes(model: Model, prediction: Prediction) -> list[list[str]]:
+    """The most probable class, the spread of its probability, and the probabilities of all classes."""
+    rows = []
+    for mean, spread in zip(prediction.mean.tolist(), prediction.spread.tolist(), strict=True):
+        best = mean.index(max(mean))
+        name = model.classes[best] if math.isfinite(mean[best]) else ""
+        rows.append([name, _digits(spread[best], 1.0), *(_digits(value, 1.0) for value in mean)])
+    return rows
 
 
 def _digits(value: float, scale: float) -> str:
@@ -169,19 +189,28 @@ def _digits(value: float, scale: float) -> str:
 
 def check_output(out: Path, table: Path) -> None:
     """Refuse a file that cannot be written, or that is the table itself; missing folders are created later."""
-    if not out.name.lower().endswith((".csv", ".csv.gz")):
-        raise ValueError(f"out: expected a name that ends in .csv or .csv.gz, got {out.name!r}; change it")
+    if not out.name.lower().endswith((".csv", ".csv.gz", ".xlsx")):
+        raise ValueError(f"out: expected a name that ends in .csv, .csv.gz or .xlsx, got {out.name!r}; change it")
+    if out.name.lower().endswith(".xlsx"):
+        check_package(".xlsx", "openpyxl")
     check_writable(out)
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError(f"out: expected another file than the table, got {out}; choose another name")
 
 
-def open_output(path: Path, name: str) -> IO[str]:
-    """A text file to write, gzipped if its final name ends in .gz; bytes that are not UTF-8 are written back."""
-    import gzip
+@contextmanager
+def open_output(path: Path, name: str) -> Iterator[Callable[[Sequence[Sequence[str]]], None]]:
+    """A function that appends rows to a new file: Excel, or CSV, gzipped, as its final name says.
 
+    Bytes that are not UTF-8 are written back to CSV.
+    """
+    if name.lower().endswith(".xlsx"):
+        with open_workbook(path) as write:
+            yield write
+        return
     opened = gzip.open if name.lower().endswith(".gz") else open
-    return opened(path, "wt", encoding="utf-8", errors="surrogateescape", newline="")
+    with opened(path, "wt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        yield partial(write_rows, file)
 
 
 def _stream(

@@ -24,6 +24,7 @@ from dgn.molecules.columns import (
 )
 from dgn.molecules.featurize import Valence, featurize, parse
 from dgn.molecules.table import UNREADABLE, Row, Table, check_text
+from dgn.molecules.workbook import NO_VALUE
 
 SHOWN = 8  # lines listed in a message
 LARGEST = float(torch.finfo(torch.float32).max)  # feature that networks can read
@@ -127,7 +128,7 @@ def read_table(
         valid.total,
         molecules,
         tuple(problems),
-        _notes(constant, unused),
+        (*([table.note] if table.note else []), *_notes(constant, unused)),
         used.features,
         used.weights,
     )
@@ -148,10 +149,12 @@ def _valid_rows(table: Table, used: UsedColumns) -> ValidRows:
     positions = [table.position(name) for name in used.names]
     rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
-    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem not in ("", UNREADABLE)))
-    unreadable = Problem(
-        "RDKit cannot read the record", "left out", tuple(row.line for row in rows if row.problem == UNREADABLE)
-    )
+    reasons = {UNREADABLE: "RDKit cannot read the record", NO_VALUE: NO_VALUE}
+    ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem and row.problem not in reasons))
+    unreadable = [
+        Problem(text, "left out", tuple(row.line for row in rows if row.problem == reason))
+        for reason, text in reasons.items()
+    ]
     first = 1 + len(used.targets)
     last = first + len(used.features)
     numbers = {row.line: read_features(row.values[first:last]) for row in rows if not row.problem}
@@ -168,7 +171,7 @@ def _valid_rows(table: Table, used: UsedColumns) -> ValidRows:
     valid = [row for row in valid if weight_of.get(row.line, 1.0) is not None]
     features = torch.tensor([numbers[row.line] for row in valid], dtype=torch.float64) if used.features else None
     weights = torch.tensor([weight_of[row.line] for row in valid], dtype=torch.float64) if used.weights else None
-    return ValidRows(valid, features, weights, (ragged, unreadable, unknown, unweighted), len(rows))
+    return ValidRows(valid, features, weights, (ragged, *unreadable, unknown, unweighted), len(rows))
 
 
 def read_molecules(

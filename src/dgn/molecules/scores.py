@@ -78,6 +78,41 @@ def score_classification(targets: Sequence[Target], truth: Tensor, probability: 
     return scores
 
 
+def score_multiclass(target: Target, truth: Tensor, probability: Tensor, training: Tensor) -> Scores:
+    """Accuracies, ROC-AUC and log loss of a target of several classes, and the accuracy of the commonest in training.
+
+    The balanced accuracy is the mean recall over the classes present; the ROC-AUC is the mean over classes against all
+    others, of those that are present and not alone.
+
+    Shapes:
+        ``truth`` [R] and ``training`` of class numbers, ``probability`` [R, C].
+
+    >>> truth, probability = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([[8, 1, 1], [1, 8, 1], [5, 1, 4]]) / 10
+    >>> scores = score_multiclass(Target("phase", ("gas", "liquid", "solid")), truth, probability, torch.zeros(5))
+    >>> {name: round(score, 3) for name, score in scores["phase"].items()}  # doctest: +NORMALIZE_WHITESPACE
+    {'molecules': 3.0, 'accuracy': 0.667, 'balanced accuracy': 0.667, 'roc-auc': 1.0, 'log loss': 0.454,
+     'accuracy of the commonest class': 0.333}
+    """
+    from sklearn.metrics import roc_auc_score
+
+    label, predicted = truth.long(), probability.argmax(dim=1)
+    hit = (predicted == label).double()
+    present = torch.unique(label).tolist()
+    areas = (
+        [roc_auc_score((label == c).numpy(), probability[:, c].numpy()) for c in present] if len(present) > 1 else []
+    )
+    return {
+        target.name: {
+            "molecules": float(len(label)),
+            "accuracy": float(hit.mean()),
+            "balanced accuracy": sum(float(hit[label == c].mean()) for c in present) / len(present),
+            "roc-auc": sum(map(float, areas)) / len(areas) if areas else float("nan"),
+            "log loss": float(-probability.gather(1, label[:, None]).clamp(min=1e-12).log().mean()),
+            "accuracy of the commonest class": float((label == training.long().mode().values).double().mean()),
+        }
+    }
+
+
 def mean_scores(scores: Scores) -> dict[str, float]:
     """The mean of each score over the targets."""
     names = dict.fromkeys(name for by_name in scores.values() for name in by_name)

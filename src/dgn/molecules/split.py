@@ -1,6 +1,6 @@
 """Training, validation and test splits of molecules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ SPLIT_ALIASES = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2, "holdout": 2,
 }  # fmt: skip
 SPLIT_NAMES = ("split", "set", "fold", "subset")
+STRATIFIED = ("binary", "multiclass")  # tasks of which random splits are stratified
 
 
 class Split(NamedTuple):
@@ -64,7 +65,8 @@ def split_molecules(
     assignment = random_split(molecules, task, seed, shares)
     missing = missing_classes(assignment, molecules.values, task, names)
     if missing:
-        raise ValueError(f"split: expected both classes in every split, got {missing}; add molecules")
+        expected = "every class in the training split" if task == "multiclass" else "both classes in every split"
+        raise ValueError(f"split: expected {expected}, got {missing}; add molecules")
     return Split(assignment, "random", (note,) if note else ())
 
 
@@ -98,7 +100,7 @@ def cross_validation(
     """
     keys = molecules.keys if method == "random" else [scaffold(key) for key in molecules.keys]
     groups = shuffled_groups(keys, seed)
-    if method == "random" and task == "binary":  # stratified
+    if method == "random" and task in STRATIFIED:
         groups = sorted(groups, key=lambda rows: float(molecules.values[rows, 0].max()))
     elif method != "random":
         groups = sorted(groups, key=lambda rows: -len(rows))
@@ -129,15 +131,20 @@ def check_test_fraction(test: float | None) -> None:
 
 
 def random_split(molecules: Molecules, task: Task, seed: int = 0, shares: Sequence[float] = SHARES) -> Tensor:
-    """A random split [R] of 0, 1 and 2 that keeps duplicates together; stratified for a binary task."""
+    """A random split [R] of 0, 1 and 2 that keeps duplicates together; stratified for one target of classes.
+
+    Training has a molecule of every class, however rare.
+    """
     shuffled = shuffled_groups(molecules.keys, seed)
-    if task != "binary":
+    if task not in STRATIFIED:
         return assign_groups(shuffled, len(molecules.keys), shares)
     split = torch.zeros(len(molecules.keys), dtype=torch.uint8)
-    for label in (0.0, 1.0):
+    for label in torch.unique(molecules.values[:, 0]).tolist():
         of_class = [rows for rows in shuffled if float(molecules.values[rows, 0].max()) == label]
         rows = [row for members in of_class for row in members]
-        split[rows] = assign_groups(of_class, sum(map(len, of_class)), shares)[rows] if rows else split[rows]
+        if rows:
+            split[rows] = assign_groups(of_class, len(rows), shares)[rows]
+            split[of_class[0]] = 0
     return split
 
 
@@ -149,8 +156,7 @@ def unequal_targets(values: Tensor, split: Tensor, targets: Sequence[Target]) ->
     from scipy.stats import ks_2samp
 
     notes = []
-    for column, target in enumerate(targets):
-        present = values[:, column]
+    for name, target, present in _compared(values, targets):
         train, *others = (present[(split == index) & ~present.isnan()] for index in range(len(SPLITS)))
         tests = [ks_2samp(train.numpy(), other.numpy()) if len(train) and len(other) else None for other in others]
         far = [test is not None and test.statistic > FAR and test.pvalue < 1e-3 for test in tests]
@@ -159,7 +165,6 @@ def unequal_targets(values: Tensor, split: Tensor, targets: Sequence[Target]) ->
                 ("train", train),
                 *((name, part) for name, part, is_far in zip(SPLITS[1:], others, far, strict=True) if is_far),
             ]
-            name = target.name if target.classes is None else f"{target.name} = {target.classes[1]}"
             parts = ", ".join(f"{split_name} {_distribution(part, target)}" for split_name, part in shown)
             notes.append(
                 f"{name} differs between the splits: {parts}: {shown[-1][0]} scores are those of extrapolation"
@@ -167,19 +172,34 @@ def unequal_targets(values: Tensor, split: Tensor, targets: Sequence[Target]) ->
     return notes
 
 
+def _compared(values: Tensor, targets: Sequence[Target]) -> Iterator[tuple[str, Target, Tensor]]:
+    """What splits are compared by: numbers, and for classes whether a molecule is of the positive one, or of each."""
+    for target, column in zip(targets, values.T, strict=True):
+        if target.classes is None:
+            yield target.name, target, column
+            continue
+        for label in range(1 if len(target.classes) == 2 else 0, len(target.classes)):
+            is_class = (column == label).double().masked_fill(column.isnan(), torch.nan)
+            yield f"{target.name} = {target.classes[label]}", target, is_class
+
+
 def _distribution(values: Tensor, target: Target) -> str:
-    """Mean and standard deviation, or the fraction of the positive class, as text."""
+    """Mean and standard deviation, or the fraction of a class, as text."""
     mean = float(values.mean())
     return f"{mean:.3g} ± {float(values.std(correction=0)):.2g}" if target.classes is None else f"{100 * mean:.3g} %"
 
 
 def missing_classes(split: Tensor, values: Tensor, task: Task, names: Sequence[str] = SPLITS) -> str:
-    """A message if a split is empty or lacks a class, else ""."""
+    """A message if a split is empty or lacks a class, else ""; several classes must all be in training only."""
     for index, name in enumerate(names):
         split_values = values[split == index]
         if not len(split_values):
             return f"no molecule for {name}"
-        if task != "regression" and not bool(learnable(split_values, task).any()):
+        if task == "multiclass" and name == "train":
+            total, present = len(torch.unique(values)), len(torch.unique(split_values))
+            if present < total:
+                return f"{total - present} of {total} classes missing for {name}"
+        if task in ("binary", "multi-label") and not bool(learnable(split_values, task).any()):
             return f"one class only for {name}"
     return ""
 
@@ -196,7 +216,10 @@ def learnable(values: Tensor, task: Task) -> Tensor:
 
 
 def check_learnable(values: Tensor, task: Task, targets: Sequence[Target]) -> None:
-    """Refuse a target without training values [R, T], or with one class only."""
+    """Refuse a target without training values [R, T], or without one of its classes."""
+    if task == "multiclass":
+        _check_classes(values[:, 0], targets[0])
+        return
     expected, got = _requirement(task)
     for target, is_learnable in zip(targets, learnable(values, task).tolist(), strict=True):
         if not is_learnable:
@@ -206,9 +229,23 @@ def check_learnable(values: Tensor, task: Task, targets: Sequence[Target]) -> No
             )
 
 
+def _check_classes(labels: Tensor, target: Target) -> None:
+    """Refuse a target of several classes of which the training split lacks one."""
+    for label, name in enumerate(target.classes or ()):
+        if not bool((labels == label).any()):
+            raise ValueError(
+                f"target {target.name!r}: expected molecules of every class in the training split, got none of "
+                f"{name!r}; blank its values, or choose another split"
+            )
+
+
 def drop_unlearnable(data: TableData, split: Split) -> tuple[TableData, Split]:
     """The data and split without targets that cannot be learned, and without the rows that have no other target."""
-    mask = learnable(data.molecules.values[split.assignment == 0], data.task)
+    training = data.molecules.values[split.assignment == 0]
+    if data.task == "multiclass":
+        _check_classes(training[:, 0], data.targets[0])
+        return data, split
+    mask = learnable(training, data.task)
     if mask.all():
         return data, split
     expected, got = _requirement(data.task)

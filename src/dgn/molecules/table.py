@@ -1,4 +1,4 @@
-"""Tables read row by row: CSV and SDF (also gzipped) and Parquet of any size."""
+"""Tables read row by row: CSV and SDF (also gzipped), Parquet and Excel of any size."""
 
 import codecs
 import csv
@@ -14,8 +14,9 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 from dgn.data.io.parquet import checked_batches, open_parquet
 from dgn.graph.checks import check_package
 from dgn.molecules.columns import SMILES_NAMES
+from dgn.molecules.workbook import sheet_columns, sheet_names, sheet_rows
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".smi.gz", ".csv.gz", ".tsv.gz", ".parquet", ".sdf", ".sdf.gz")
+SUFFIXES = (".csv", ".tsv", ".txt", ".smi", ".smi.gz", ".csv.gz", ".tsv.gz", ".parquet", ".xlsx", ".sdf", ".sdf.gz")
 SDF, UNREADABLE = (".sdf", ".sdf.gz"), "RDKit cannot read it"  # the problem of a record
 SMI, SMI_COLUMNS = (".smi", ".smi.gz"), ("smiles", "name")  # without a header: a SMILES, white space, a name
 DELIMITERS = "\t;|,"  # commas last: names and numbers contain them too
@@ -36,16 +37,21 @@ class Table:
     """A file with named columns; :meth:`rows` reads it from the beginning each time.
 
     Text is UTF-8, or UTF-16 with a BOM; other bytes pass through unchanged. Lines are counted as an
-    editor does: the header is line 1, and a quoted value may span several. In Parquet and SDF, the first row is line 1.
-    A molecule of an SDF file has the columns smiles and name, and one for each property.
+    editor does: the header is line 1, and a quoted value may span several. In Parquet and SDF, the first row is line 1;
+    in Excel, lines are the numbers of rows. A molecule of an SDF file has the columns smiles and name, and one for each
+    property. ``sheet`` is that of a workbook, ``note`` a remark on what is not read.
     """
 
     path: Path
     columns: tuple[str, ...]
     delimiter: str = ","
     has_header: bool = True
+    sheet: str = ""
+    note: str = ""
 
     def rows(self) -> Iterator[Row]:
+        if self.sheet:
+            return (Row(*row) for row in sheet_rows(self.path, self.sheet, len(self.columns)))
         if self.path.suffix.lower() == ".parquet":
             return _parquet_rows(self)
         if self.path.name.lower().endswith(SDF):
@@ -69,6 +75,8 @@ def open_table(path: str | Path) -> Table:
         raise FileNotFoundError(f"{path}: expected a table ({', '.join(SUFFIXES)}), found no file; check the path")
     if path.name.lower().endswith(".parquet"):
         table = Table(path, _parquet_columns(path))
+    elif path.name.lower().endswith(".xlsx"):
+        table = _open_workbook(path)
     elif path.name.lower().endswith(SDF):
         table = Table(path, _sdf_columns(path))
     elif path.name.lower().endswith(SUFFIXES):
@@ -89,6 +97,12 @@ def check_text(path: Path, names: Iterable[str]) -> None:
         if name.encode("utf-8", "ignore").decode() != name:
             shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             raise ValueError(f"{path}: expected text in UTF-8, got {shown!r}; save it as CSV UTF-8")
+
+
+def _open_workbook(path: Path) -> Table:
+    sheet, *others = sheet_names(path)
+    note = f"sheet {sheet} is read, not {', '.join(others)}" if others else ""
+    return Table(path, sheet_columns(path, sheet), sheet=sheet, note=note)
 
 
 def _open_csv(path: Path) -> Table:

@@ -11,8 +11,8 @@ from torch import Tensor
 Array = NDArray[Any]
 
 
-def parse_classes(names: tuple[str, str]) -> Array:
-    """The two class names as bool, int or float, if they remain distinct.
+def parse_classes(names: tuple[str, ...]) -> Array:
+    """The class names as bool, int or float, if they remain distinct.
 
     >>> [parse_classes(names).dtype.kind for names in (("0", "1"), ("False", "True"), ("no", "yes"))]
     ['i', 'b', 'U']
@@ -26,7 +26,7 @@ def parse_classes(names: tuple[str, str]) -> Array:
             labels = np.array([dtype(name) for name in names])
         except ValueError:
             continue
-        if labels[0] != labels[1]:
+        if len(set(labels.tolist())) == len(names):
             return labels
     return np.array(names)
 

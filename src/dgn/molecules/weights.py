@@ -26,24 +26,26 @@ def weigh(graphs: PackedGraphs, values: Tensor, split: Tensor, task: Task, class
 
 
 def balanced_weights(labels: Tensor, training: Tensor) -> Tensor:
-    r"""The weight of each label, :math:`n / (2 n_c)` for class c with :math:`n_c` of n training labels of its target.
+    r"""The weight of each label, :math:`n / (C n_c)` for class c of C with :math:`n_c` of n training labels.
 
-    Law: both classes of a target have the same total weight in training, and the mean weight is 1.
+    Law: all classes of a target have the same total weight in training, and the mean weight is 1.
 
     Shapes:
-        ``labels`` [R, T] of 0, 1 and NaN, ``training`` [R', T]; returns [R, T].
+        ``labels`` [R, T] from 0 to C - 1 and NaN, ``training`` [R', T]; returns [R, T].
 
     >>> labels = torch.tensor([[0.0], [0.0], [0.0], [1.0]])
     >>> balanced_weights(labels, labels)[:, 0].tolist()
     [0.6666666865348816, 0.6666666865348816, 0.6666666865348816, 2.0]
     """
-    count = torch.stack([(training == label).sum(dim=0) for label in (0, 1)])
-    weight = count.sum(dim=0) / (2 * count.clamp(min=1))
-    return torch.where(labels == 1, weight[1], weight[0])
+    label_of = labels.nan_to_num().long()
+    classes = max(2, int(label_of.max()) + 1)
+    count = torch.stack([(training == label).sum(dim=0) for label in range(classes)])
+    weight = count.sum(dim=0) / (classes * count.clamp(min=1))
+    return weight.gather(0, label_of)
 
 
 def weight_notes(column: str | None, class_weights: str | None) -> list[str]:
     """What training was weighted by, for the model card."""
     notes = [] if column is None else [f"rows are weighted in training by {column}"]
-    balanced = "classes are weighted in training so that both count the same: probabilities are not frequencies"
+    balanced = "classes are weighted in training so that all count the same: probabilities are not frequencies"
     return notes + [balanced] * (class_weights is not None)
