@@ -172,6 +172,29 @@ def test_from_a_workbook_to_a_workbook(dgn: Any) -> None:
     assert all(isinstance(row[2], float) for row in rows)
 
 
+def test_pairs_of_molecules(dgn: Any) -> None:
+    rows = [f"{'C' * (n + 1)}O,{['O', 'CCO'][n % 2]},{n}" for n in range(24)]
+    table = write("t.csv", rows, "solute,solvent,y")
+    done = dgn("fit", table, *QUICK, "--smiles", "solute", "--smiles", "solvent")
+    assert done.exit_code == 0, done.output
+    assert "SMILES: column solute, paired with column solvent" in done.output
+    assert "regression: y" in done.output
+    assert "smiles: [solute, solvent]" in Path("t-model/settings.yaml").read_text()
+    predicted = dgn("predict", "t-model", table, "--out", "p.csv", "--device", "cpu", "-q")
+    assert predicted.exit_code == 0, predicted.output
+    other = write("u.csv", ["O,CCCO"], "b,a")
+    named = dgn(
+        "predict", "t-model", other, "--out", "q.csv", "--device", "cpu", "-q", "--smiles", "a", "--smiles", "b"
+    )
+    assert named.exit_code == 0, named.output
+    row = next(line for line in Path("p.csv").read_text().splitlines() if line.startswith("CCCO,O,"))
+    assert Path("q.csv").read_text().splitlines()[1].split(",")[2:7] == row.split(",")[3:8]
+    again = dgn("fit", table, "--config", "t-model/settings.yaml", "--out", "again", "--device", "cpu")
+    assert "paired with column solvent" in again.output
+    three = dgn("fit", table, *[text for name in ("solute", "solvent", "y") for text in ("--smiles", name)])
+    assert "smiles: expected one or two columns, got solute, solvent, y" in three.output
+
+
 def test_several_classes(dgn: Any) -> None:
     rows = [f"{'C' * (n + 1)}O,{['low', 'high', 'mid'][n % 3]},{n % 3}" for n in range(30)]
     table = write("t.csv", rows, "smiles,level,number")

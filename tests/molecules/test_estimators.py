@@ -200,7 +200,7 @@ def test_wrong_input_is_refused() -> None:
     with pytest.raises(TypeError, match="put it into a list"):
         model.fit("CCO", [1.0])
     with pytest.raises(TypeError, match="pass one column"):
-        model.fit([[1.0, 2.0]], [1.0])
+        model.fit([["C", "N", "O"]], [1.0])
     with pytest.raises(ValueError, match="expected 2 values"):
         model.fit(["C", "CC"], [1.0])
     with pytest.raises(ValueError, match="got a constant"):

@@ -28,6 +28,14 @@ TargetColumns = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column to predict; may be repeated.", show_default="detected"),
 ]
+SmilesColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of SMILES; given twice, rows are pairs of molecules, such as solute and solvent.",
+        show_default="detected",
+    ),
+]
 TaskName = Annotated[
     str | None,
     typer.Option(
@@ -105,9 +113,7 @@ def command(
     context: typer.Context,
     table: TableFile,
     target: TargetColumns = None,
-    smiles: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="detected")
-    ] = None,
+    smiles: SmilesColumns = None,
     features: FeatureColumns = None,
     descriptors: Descriptors = "",
     weights: Weights = None,
@@ -151,7 +157,8 @@ def command(
 
     console = make_console()
     options = FitOptions(ensemble_size, epochs, seed, device, search, start, freeze, descriptors, class_weights)
-    columns = (smiles, tuple(target or ()), tuple(features or ()), weights)
+    first, partner = check_columns(smiles)
+    columns = (first, partner, tuple(target or ()), tuple(features or ()), weights)
     reading = TableOptions(*columns, task, split, test, valence, log, censored, splits)
     check_settings(reading, search, device, logs)
     opened, name = open_table(table), table.name.split(".")[0]
@@ -170,6 +177,7 @@ class TableOptions:
     """How a table is read and split; ``fold`` is a number from 0, and how many there are."""
 
     smiles: str | None
+    partner: str | None
     targets: tuple[str, ...]
     features: tuple[str, ...]
     weights: str | None
@@ -225,6 +233,18 @@ def train(console: Console, data: "TableData", splits: "Split", options: "FitOpt
         raise stopped(console, outputs.folder) from None
 
 
+def check_columns(smiles: list[str] | None) -> tuple[str | None, str | None]:
+    """The first and the second column of SMILES; more are refused.
+
+    >>> check_columns(None), check_columns(["solute", "solvent"])
+    ((None, None), ('solute', 'solvent'))
+    """
+    columns = smiles or []
+    if len(columns) > 2:
+        raise ValueError(f"smiles: expected one or two columns, got {', '.join(columns)}; leave some out")
+    return (columns[0] if columns else None), (columns[1] if len(columns) == 2 else None)
+
+
 def check_settings(reading: TableOptions, search: int, device: str, logs: Path | None) -> None:
     """Refuse invalid options before the table is read."""
     from dgn.graph.checks import check_option, check_package
@@ -263,7 +283,7 @@ def read_splits(table: "Table", reading: TableOptions, seed: int) -> "tuple[Tabl
         column, unused = split_column(table, reading.split, "val" if reading.test == 0 else "test")
     valence = cast("Valence", reading.valence)
     more = (valence, reading.features, reading.weights, cast("Censored", reading.censored))
-    data = read_table(table, reading.smiles, reading.targets, reading.task, column, *more)
+    data = read_table(table, reading.smiles, reading.targets, reading.task, column, *more, reading.partner)
     data = learn_logarithm(data) if reading.log else suggest_logarithm(data)
     if reading.splits is not None:
         data = replace(data, molecules=assign_splits(data.molecules, open_table(reading.splits)))
@@ -314,7 +334,7 @@ def echo_data(console: Console, data: "TableData", splits: "Split", column: str 
         else {"random": "at random"}.get(splits.method, f"by {splits.method}")
     )
     lines = [
-        f"SMILES: column {data.smiles}",
+        f"SMILES: column {data.smiles}" + (f", paired with column {data.partner}" if data.partner else ""),
         f"{data.task}: {names}",
         *_class_lines(data),
         f"{data.rows} rows, {len(data.molecules.smiles)} molecules used; split {method}: "

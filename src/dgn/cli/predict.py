@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dgn.cli.display import echo, make_console
+from dgn.cli.fit import check_columns
 
 if TYPE_CHECKING:
     from dgn.molecules.featurize import Valence
@@ -20,6 +21,10 @@ MOST = 16  # workers by default: each takes some hundred megabytes
 OutputFile = Annotated[
     Path,
     typer.Option("--out", "-o", help="File to write: .csv, .csv.gz; for molecules also .xlsx, for graphs .parquet."),
+]
+SmilesColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of SMILES; twice for pairs.", show_default="that of the model"),
 ]
 
 
@@ -38,9 +43,7 @@ def command(
         ),
     ],
     out: OutputFile,
-    smiles: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of SMILES.", show_default="that of the model")
-    ] = None,
+    smiles: SmilesColumns = None,
     interval: Annotated[float, typer.Option(help="Coverage of the conformal intervals, between 0 and 1.")] = 0.9,
     valence: Annotated[
         str,
@@ -69,7 +72,8 @@ def command(
     from dgn.training.devices import choose_device
     from dgn.training.model import TrainedModel
 
-    options = PredictOptions(smiles, interval, workers or 0, embedding, cast("Valence", valence))
+    first, partner = check_columns(smiles)
+    options = PredictOptions(first, interval, workers or 0, embedding, cast("Valence", valence), partner)
     choose_device(device)
     if holds_graphs(file):
         loaded = load_by_name(model, device)
@@ -79,7 +83,7 @@ def command(
             )
         _predict_graphs(loaded, file, out, embedding, quiet)
         return
-    _check_table(file, out, smiles)
+    _check_table(file, out, smiles or [])
     loaded = load_by_name(model, device)
     if isinstance(loaded, TrainedModel):
         if not loaded.signature.featurization:
@@ -117,14 +121,14 @@ def _predict_graphs(model: "TrainedModel", file: Path, out: Path, embedding: boo
     echo(make_console(), f"{count(rows)} in {out}")
 
 
-def _check_table(file: Path, out: Path, smiles: str | None) -> None:
+def _check_table(file: Path, out: Path, smiles: list[str]) -> None:
     from dgn.molecules.predict import check_output
     from dgn.molecules.table import open_table
 
     check_output(out, file)
     opened = open_table(file)
-    if smiles is not None:
-        opened.position(smiles)
+    for name in smiles:
+        opened.position(name)
 
 
 def _predict_table(

@@ -10,9 +10,10 @@ SAMPLE = 200  # values of each column used to detect SMILES and targets
 
 
 class UsedColumns(NamedTuple):
-    """The names of the columns that are read; ``others`` are all that may be targets."""
+    """The names of the columns that are read; ``partner`` has second SMILES, ``others`` are all that may be targets."""
 
     smiles: str
+    partner: str | None
     targets: list[str]
     features: tuple[str, ...]
     weights: str | None
@@ -21,7 +22,7 @@ class UsedColumns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """All of them, in the order in which rows are read."""
+        """All of them but the second SMILES, in the order in which rows are read."""
         last = [name for name in (self.weights, self.split) if name]
         return [self.smiles, *self.targets, *self.features, *last]
 
@@ -33,18 +34,20 @@ def choose_columns(
     split: str | None,
     features: Sequence[str],
     weights: str | None,
+    partner: str | None = None,
 ) -> UsedColumns:
     """The columns that are named, and detected ones; a column has one use."""
     sample = _sample(table)
-    if smiles:
-        check_smiles(table.columns[table.position(smiles)], sample)
+    for name in filter(None, (smiles, partner)):
+        check_smiles(table.columns[table.position(name)], sample)
     smiles = smiles or find_smiles(table.columns, sample)
     features = tuple(table.columns[table.position(name)] for name in features)
     weights = weights and table.columns[table.position(weights)]
-    others = [name for name in table.columns if name not in (*features, weights)]
+    others = [name for name in table.columns if name not in (*features, weights, partner)]
     names = [table.columns[table.position(name)] for name in targets] or find_targets(others, sample, smiles)
-    used = UsedColumns(smiles, names, features, weights, split, others)
-    twice = [name for name in used.names if used.names.count(name) > 1]
+    used = UsedColumns(smiles, partner, names, features, weights, split, others)
+    every = [*used.names, *filter(None, [partner])]
+    twice = [name for name in every if every.count(name) > 1]
     if twice:
         raise ValueError(
             f"columns: expected distinct ones for SMILES, targets, features, weights and split, got {twice[0]!r} "

@@ -89,7 +89,10 @@ def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> 
     if usual or len(similar) == 1:
         return (usual or similar)[0]
     if similar:
-        raise ValueError(f"smiles: expected one column of SMILES, got {', '.join(similar)}; choose one with --smiles")
+        raise ValueError(
+            f"smiles: expected one column of SMILES, got {', '.join(similar)}; choose one with --smiles, or "
+            "two for pairs"
+        )
     readable = {name: _readable(values) for name, values in sample.items()}
     likely = [name for name, (fraction, _) in readable.items() if fraction >= READABLE]
     if not likely:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dgn.data.benchmark import ATOMS
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_package
 
@@ -159,7 +160,7 @@ def environments(graphs: PackedGraphs) -> list[Tensor]:
     x, bonds = graphs.nodes["x"].long(), graphs.edges["edge_attr"][:, 0].long()
     source, target = graphs.graph.edge_index.long()
     current = torch.zeros(len(x), dtype=torch.long)
-    for column in INVARIANTS:
+    for column in (*INVARIANTS, *range(len(ATOMS), x.size(1))):  # the last tells the molecules of a pair apart
         current = _scramble(current + x[:, column] + 1)
     hashes = [current]
     for _ in range(RADIUS):

@@ -41,6 +41,11 @@ def train_ensemble(
     return TrainedEnsemble(model, results, max(result.seconds for result in results))
 
 
+def is_paired(graphs: PackedGraphs) -> bool:
+    """Whether graphs are those of pairs of molecules, whose atoms have one more feature."""
+    return graphs.nodes["x"].size(1) > len(ATOMS)
+
+
 OBJECTIVES: dict[Task, tuple[str, str]] = {  # and the metric that chooses the epoch
     "regression": ("regression", "mae"),
     "binary": ("multi-label", "roc-auc"),
@@ -63,4 +68,5 @@ def make_benchmark(
     splits = torch.arange(3, dtype=torch.uint8).repeat_interleave(sizes)
     y = values[rows, 0].long() if task == "multiclass" else values[rows].float()
     labelled = graphs.select(rows).with_values(graphs={"y": y, "split": splits})
-    return Benchmark("table", labelled, *OBJECTIVES[task], outputs, ATOMS, BONDS, featurization=featurization)
+    atoms = (*ATOMS, 2) if is_paired(graphs) else ATOMS
+    return Benchmark("table", labelled, *OBJECTIVES[task], outputs, atoms, BONDS, featurization=featurization)

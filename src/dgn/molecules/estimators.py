@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dgn.data.datasets.pairs import are_pairs
+from dgn.data.datasets.smiles import CENTRES, PAIRS
 from dgn.molecules.columns import MOST_CLASSES, Target, Task
 from dgn.molecules.conformal import too_few
 from dgn.molecules.fit import FitOptions, fit_molecules
@@ -75,7 +77,11 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"validation_fraction: expected between 0 and 1, got {fraction}; for example 0.1")
         options, weights = self._options(), as_weights(sample_weight, len(smiles))
         of_rows = None if weights is None else torch.from_numpy(weights)
-        molecules, problems = read_molecules(smiles, values, range(len(smiles)), weights=of_rows, censoring=censoring)
+        pairs = are_pairs(smiles)
+        molecules, problems = read_molecules(
+            smiles, values, range(len(smiles)), weights=of_rows, censoring=censoring,
+            featurization=PAIRS if pairs else CENTRES,
+        )  # fmt: skip
         for problem in problems:
             if problem.action != "kept":
                 warnings.warn(str(problem).replace("lines", "indices").replace("line", "index"), stacklevel=3)
@@ -86,7 +92,8 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
                 f"validation_fraction: expected molecules to train and to validate, got {missing}; change it"
             )
         with tempfile.TemporaryDirectory() as folder:
-            self.model_ = fit_molecules(molecules, split, task, targets, "smiles", options, Path(folder)).model
+            model = fit_molecules(molecules, split, task, targets, "smiles", options, Path(folder)).model
+        self.model_ = replace(model, partner="partner" if pairs else None)
 
     def _options(self) -> FitOptions:
         """The parameters as Python ints, as grid searches pass NumPy's; without a seed, one is drawn."""
@@ -108,7 +115,11 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _predict(self, smiles: Sequence[str]) -> Prediction:
         check_is_fitted(self, "model_")
-        prediction, problems = predict_smiles(self.model_, as_smiles_list(smiles))
+        texts = as_smiles_list(smiles)
+        if texts and are_pairs(texts) != (self.model_.partner is not None):
+            expected = "one column" if self.model_.partner is None else "two columns, as in the fit"
+            raise ValueError(f"X: expected SMILES in {expected}, got others; pass an array of that shape")
+        prediction, problems = predict_smiles(self.model_, texts)
         bad = [str(index) for index, problem in enumerate(problems) if problem]
         if bad:
             warnings.warn(
@@ -159,7 +170,8 @@ class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
     is below, else 0. A fraction ``validation_fraction`` of the molecules is used for early stopping and to calibrate
     intervals. ``epochs`` is a maximum, by default chosen by the number of molecules. ``search`` is the number of trials
     of a hyperparameter search on the validation molecules. ``descriptors`` of whole molecules that the networks read
-    too are "rdkit", "morgan" or "rdkit+morgan". With ``random_state=None`` every fit draws another seed.
+    too are "rdkit", "morgan" or "rdkit+morgan". With ``random_state=None`` every fit draws another seed. SMILES in two
+    columns [R, 2] are pairs of molecules, such as solute and solvent.
 
     >>> DGNRegressor(ensemble_size=2).get_params()["ensemble_size"]
     2

@@ -107,6 +107,11 @@ def _readable(model: Model, smiles: Sequence[str]) -> list[str]:
 
     So is one of several classes: their outputs have a meaning only relative to each other.
     """
+    if model.partner is not None:
+        raise ValueError(
+            f"model: expected one of single molecules, got one of pairs in {model.smiles} and {model.partner}; fit one "
+            "without the second column"
+        )
     if model.task == "multiclass":
         raise ValueError(
             f"model: expected one of numbers or two classes, got one of {', '.join(model.classes)}; fit one to a "

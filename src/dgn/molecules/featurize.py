@@ -8,7 +8,18 @@ import numpy as np
 import torch
 
 from dgn.data.benchmark import GRAPH_ATTR
-from dgn.data.datasets.smiles import CENTRES, IMPOSSIBLE, OGB, pack_parsed, parse_smiles, standardize
+from dgn.data.datasets.pairs import pack_pairs, split_smiles
+from dgn.data.datasets.smiles import (
+    AND,
+    CENTRES,
+    IMPOSSIBLE,
+    OGB,
+    PAIRS,
+    pack_parsed,
+    parse_smiles,
+    standardize,
+    with_descriptors,
+)
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 
@@ -28,7 +39,8 @@ class Featurized(NamedTuple):
 def featurize(smiles: Sequence[str], featurization: str = CENTRES, valence: Valence = "refuse") -> Featurized:
     """Graphs with OGB's features, but stereo centres as R and S (:func:`dgn.data.datasets.smiles.pack_parsed`).
 
-    An impossible ``valence`` is a problem, or a remark on a molecule that is kept.
+    An impossible ``valence`` is a problem, or a remark on a molecule that is kept. With the featurization ``PAIRS``,
+    each text has the SMILES of two molecules.
 
     Law: all SMILES of a molecule give the same graph.
 
@@ -36,6 +48,9 @@ def featurize(smiles: Sequence[str], featurization: str = CENTRES, valence: Vale
     >>> len(featurized.graphs), featurized.problems
     (1, ['', 'RDKit cannot read it', 'no SMILES', 'impossible valence of fluorine (atom 2 has 3 bonds)'])
     """
+    base, _, descriptors = featurization.partition(AND)
+    if base == PAIRS:
+        return _featurize_pairs(smiles, with_descriptors(CENTRES, descriptors), valence)
     parsed = [parse(text) for text in smiles]
     reasons = [
         "" if isinstance(each, str) or not each.HasProp(IMPOSSIBLE) else each.GetProp(IMPOSSIBLE) for each in parsed
@@ -47,6 +62,25 @@ def featurize(smiles: Sequence[str], featurization: str = CENTRES, valence: Vale
     problems = [problem if isinstance(problem, str) else "" for problem in parsed]
     return Featurized(
         graphs, problems, ["" if problem else reason for problem, reason in zip(problems, reasons, strict=True)]
+    )
+
+
+def _featurize_pairs(smiles: Sequence[str], featurization: str, valence: Valence) -> Featurized:
+    """Graphs of the pairs of which both molecules are usable; problems and remarks name the molecule."""
+    pairs = [parts if len(parts := split_smiles(text)) == 2 else [text, ""] for text in smiles]
+    both = [featurize([pair[index] for pair in pairs], featurization, valence) for index in range(2)]
+    problems, remarks = (
+        [one or (f"{other}, second SMILES" if other else "") for one, other in zip(*texts, strict=True)]
+        for texts in ([each.problems for each in both], [each.remarks for each in both])
+    )
+    graphs = []
+    for each, other in (both, both[::-1]):
+        partners = [theirs for ours, theirs in zip(each.problems, other.problems, strict=True) if not ours]
+        graphs.append(each.graphs.select(torch.tensor([not problem for problem in partners]).nonzero()[:, 0]))
+    return Featurized(
+        pack_pairs(*graphs),
+        problems,
+        ["" if problem else remark for problem, remark in zip(problems, remarks, strict=True)],
     )
 
 

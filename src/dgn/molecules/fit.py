@@ -12,7 +12,8 @@ from torch import Tensor
 
 from dgn.data.benchmark import CENSORING, GRAPH_ATTR, Benchmark
 from dgn.data.datasets.descriptors import describe, parse_descriptors
-from dgn.data.datasets.smiles import CENTRES, standardize, with_descriptors
+from dgn.data.datasets.pairs import split_smiles
+from dgn.data.datasets.smiles import CENTRES, PAIRS, standardize, with_descriptors
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
@@ -23,7 +24,7 @@ from dgn.molecules.columns import Target, Task, output_names
 from dgn.molecules.conformal import conformal_scores, half_width
 from dgn.molecules.defaults import default_experiment, is_rare
 from dgn.molecules.domain import Domain
-from dgn.molecules.ensemble_training import TrainedEnsemble, make_benchmark, train_ensemble
+from dgn.molecules.ensemble_training import TrainedEnsemble, is_paired, make_benchmark, train_ensemble
 from dgn.molecules.featurize import parse
 from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction
@@ -124,7 +125,7 @@ def fit_table(
         on_epoch,
         on_resume,
     )
-    return fitted._replace(model=replace(fitted.model, features=data.features))
+    return fitted._replace(model=replace(fitted.model, features=data.features, partner=data.partner))
 
 
 def fit_molecules(
@@ -140,7 +141,7 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on split 0, stop early and calibrate on split 1, score on split 2 (which may be empty)."""
-    featurization = with_descriptors(CENTRES, options.descriptors)
+    featurization = with_descriptors(PAIRS if is_paired(molecules.graphs) else CENTRES, options.descriptors)
     molecules = replace(molecules, graphs=_with_descriptors(molecules, options.descriptors))
     learned = to_log(targets, molecules.values)
     train_values = learned[split == 0]
@@ -155,6 +156,8 @@ def fit_molecules(
         folds = make_folds(molecules.keys, split, seeds, bool(options.search))
     names, rare = [_name(molecules, standardized, fold.assign(split)) for fold in folds], is_rare(train_values, task)
     experiment = default_experiment(len(train_values), seeds, names[0], task, options.epochs, rare)
+    if is_paired(molecules.graphs):  # in a mean, a small partner of a large molecule would count little
+        experiment = replace(experiment, network=replace(experiment.network, readout="sum-mean"))
     initial = None if options.start is None else read_model(find_model(find_network(options.start)))
     if initial is not None:
         experiment = start_from(experiment, initial, str(options.start), options.freeze)
@@ -193,7 +196,9 @@ def _with_descriptors(molecules: Molecules, descriptors: str) -> PackedGraphs:
     names, graphs = parse_descriptors(descriptors), molecules.graphs
     if not names:
         return graphs
-    values = torch.from_numpy(describe((standardize(parse(smiles)) for smiles in molecules.smiles), names))
+    columns = zip(*map(split_smiles, molecules.smiles), strict=True)  # of both molecules of a pair
+    parts = [describe((standardize(parse(smiles)) for smiles in column), names) for column in columns]
+    values = torch.cat([torch.from_numpy(part) for part in parts], dim=1)
     without = replace(graphs, graphs={name: value for name, value in graphs.graphs.items() if name != GRAPH_ATTR})
     return with_features(without.with_values(graphs={GRAPH_ATTR: values}), graphs.graphs.get(GRAPH_ATTR))
 

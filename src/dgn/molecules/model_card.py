@@ -67,6 +67,11 @@ def features_text(model: Model) -> str:
     descriptors = " and ".join(DESCRIPTOR_NAMES[name] for name in model.descriptors)
     beside = f" Beside it, networks read {descriptors}." if descriptors else ""
     columns = f" They also read the numbers in {', '.join(model.features)}, which every table to predict needs."
+    if model.partner is not None:
+        graph = (
+            f"Rows are pairs of molecules, in {model.smiles} and {model.partner}: one graph of two parts, whose atoms "
+            f"are marked; scaffolds are those of {model.smiles}. {graph}"
+        )
     return graph + beside + columns * bool(model.features)
 
 

@@ -46,7 +46,7 @@ class Model:
     Regression predicts ``center + scale * output``, or 10 to that power where a logarithm is learned, classification
     ``sigmoid(output)``, or ``softmax(output)`` over several classes. ``scores`` and ``floor`` are those of
     :mod:`dgn.molecules.conformal`. ``facts`` are metadata: data, scores, versions. ``features`` are columns of numbers
-    that networks read beside the graphs.
+    that networks read beside the graphs, ``partner`` is that of second SMILES, if rows are pairs of molecules.
 
     Shapes:
         ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
@@ -63,6 +63,7 @@ class Model:
     facts: Mapping[str, Any] = field(default_factory=dict)
     domain: Domain | None = None
     features: tuple[str, ...] = ()
+    partner: str | None = None
 
     @classmethod
     def of(cls, stored: StoredModel, device: str = "auto") -> "Model":
@@ -75,6 +76,7 @@ class Model:
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
             domain = Domain.read(stored.tensors)
             features = tuple(str(name) for name in stored.table["features"])
+            partner = stored.table.get("partner")
         except PROBLEMS as problem:
             raise ValueError(
                 f"{CONFIGURATION}: expected a model of a table of molecules, got {problem!r}; 'dgn fit' writes one"
@@ -86,7 +88,17 @@ class Model:
                 f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
             )
         ensemble = TrainedModel.of(stored, device)
-        return cls(task, targets, column, ensemble, facts=stored.facts, domain=domain, features=features, **calibration)
+        return cls(
+            task,
+            targets,
+            column,
+            ensemble,
+            facts=stored.facts,
+            domain=domain,
+            features=features,
+            partner=partner,
+            **calibration,
+        )
 
     @property
     def experiment(self) -> Experiment:
@@ -141,7 +153,13 @@ class Model:
             self.ensemble.signature,
             [network.state_dict() for network in self.ensemble.networks],
             self.facts,
-            {"task": self.task, "smiles": self.smiles, "targets": targets, "features": list(self.features)},
+            {
+                "task": self.task,
+                "smiles": self.smiles,
+                **({} if self.partner is None else {"partner": self.partner}),
+                "targets": targets,
+                "features": list(self.features),
+            },
             {
                 **{name: getattr(self, name) for name in CALIBRATION},
                 **({} if self.domain is None else self.domain.tensors()),

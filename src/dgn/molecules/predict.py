@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dgn.data.datasets.pairs import join_smiles
 from dgn.data.io.atomic import atomic_file, check_writable
 from dgn.data.precompute.local import torch_threads
 from dgn.graph.checks import check_option, check_package
@@ -36,6 +37,8 @@ PROBLEM = "problem"
 class PredictOptions:
     """``smiles`` is the column (None: that of the model, or detected), ``interval`` the level of the intervals.
 
+    ``partner`` is the column of second SMILES for a model of pairs (None: that of the model).
+
     ``workers`` is the number of worker processes that predict (with a GPU: only featurize); 0: none. ``embedding``:
     what the heads of the networks read is written in the place of predictions. Molecules with an impossible ``valence``
     are refused, or kept: predicted with the problem beside.
@@ -46,6 +49,7 @@ class PredictOptions:
     workers: int = 0
     embedding: bool = False
     valence: Valence = "refuse"
+    partner: str | None = None
 
     def __post_init__(self) -> None:
         check_level(self.interval)
@@ -66,7 +70,8 @@ def predict_smiles(
 ) -> tuple[Prediction, list[str]]:
     """Predictions for SMILES in memory, [R, T], NaN for unreadable ones, and the problem of each.
 
-    ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``.
+    ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``. Both SMILES of a
+    pair are one text (:func:`dgn.data.datasets.pairs.join_smiles`).
     """
     chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain))
     empty = torch.zeros(0, len(model.scale), dtype=torch.float64)
@@ -104,12 +109,12 @@ def predict_table(
             f"{', '.join(table.columns)}; add it"
         )
     column = smiles_column(model, table, options.smiles)
-    position = table.position(column)
+    positions = [table.position(name) for name in (column, *_partner(model, table, options.partner))]
     total, unreadable = 0, 0
     lines: list[int] = []
     with atomic_file(out) as unfinished, open_output(unfinished, out.name) as write:
         write([[*table.columns, *added]])
-        for rows, chunk in _stream(model, table, position, options):
+        for rows, chunk in _stream(model, table, positions, options):
             problems = [row.problem or problem for row, problem in zip(rows, chunk.problems, strict=True)]
             texts = [problem or remark for problem, remark in zip(problems, chunk.remarks, strict=True)]
             cells = _cells(model, chunk, options)
@@ -143,9 +148,29 @@ def smiles_column(model: Model, table: Table, column: str | None = None) -> str:
         return table.columns[table.position(column)]
     if model.smiles in table.columns:
         return model.smiles
+    if model.partner is not None:
+        raise ValueError(
+            f"{table.path}: expected the columns {model.smiles} and {model.partner} of pairs, got "
+            f"{', '.join(table.columns)}; name both with --smiles, in this order"
+        )
     rows = [row.values for row, _ in zip(table.rows(), range(SAMPLE), strict=False)]
     sample = {name: [values[index] for values in rows] for index, name in enumerate(table.columns)}
     return find_smiles(table.columns, sample)
+
+
+def _partner(model: Model, table: Table, column: str | None) -> list[str]:
+    """The column of second SMILES, if the model reads pairs."""
+    if model.partner is None:
+        if column is not None:
+            raise ValueError(f"smiles: expected one column, as the model reads single molecules, got {column!r} too")
+        return []
+    name = column or model.partner
+    if name not in table.columns:
+        raise ValueError(
+            f"{table.path}: expected the column {name!r} with the second molecule of each pair, got "
+            f"{', '.join(table.columns)}; name both with --smiles"
+        )
+    return [name]
 
 
 def format_prediction(model: Model, prediction: Prediction, level: float) -> list[list[str]]:
@@ -214,7 +239,7 @@ def open_output(path: Path, name: str) -> Iterator[Callable[[Sequence[Sequence[s
 
 
 def _stream(
-    model: Model, table: Table, position: int, options: PredictOptions
+    model: Model, table: Table, positions: Sequence[int], options: PredictOptions
 ) -> Iterator[tuple[list[Row], ChunkOutput]]:
     """Chunks of rows with the outputs for them; rows are queued while workers predict them."""
     queue: list[list[Row]] = []
@@ -233,7 +258,8 @@ def _stream(
             queue.append(rows)
             features = np.array([n or [0.0] * len(places) for n in numbers]) if places else None
             # With missing or extra values, the value at this position may be that of another column.
-            yield Chunk(["" if row.problem else row.values[position] for row in rows], features)
+            texts = [join_smiles([row.values[position].strip() for position in positions]) for row in rows]
+            yield Chunk(["" if r.problem else text for r, text in zip(rows, texts, strict=True)], features)
 
     with torch_threads(1 if options.workers else torch.get_num_threads()):
         domain = None if options.embedding else model.domain

@@ -1,7 +1,7 @@
 """Molecules with targets from the rows of a table, and a remark on every unusual row."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, get_args
 
@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import CENSORING, GRAPH_ATTR, SAMPLE_WEIGHT
-from dgn.data.datasets.smiles import standard_smiles
+from dgn.data.datasets.pairs import join_smiles, split_smiles
+from dgn.data.datasets.smiles import CENTRES, PAIRS, standard_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.splits import group
 from dgn.molecules.column_choice import UsedColumns, choose_columns
@@ -84,6 +85,7 @@ class TableData:
     notes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     weights: str | None = None
+    partner: str | None = None
 
 
 def read_table(
@@ -96,16 +98,18 @@ def read_table(
     features: Sequence[str] = (),
     weights: str | None = None,
     censored: Censored = "keep",
+    partner: str | None = None,
 ) -> TableData:
     """The molecules and targets of a table; ``split`` names a column that is read along.
 
     ``features`` are columns of numbers that networks read beside the graphs, ``weights`` is a column of weights of the
     rows in training. Molecules with an impossible ``valence`` are left out, or kept. ``censored`` values of regression,
-    such as > 10, are kept as bounds, or dropped: treated as missing.
+    such as > 10, are kept as bounds, or dropped: treated as missing. ``partner`` is a second column of SMILES: rows are
+    pairs of molecules, such as solute and solvent.
 
     Columns that are not given are detected, the task is inferred. No row is fatal; every row left out is reported.
     """
-    used = choose_columns(table, smiles, targets, split, features, weights)
+    used = choose_columns(table, smiles, targets, split, features, weights, partner)
     valid = _valid_rows(table, used)
     rows = valid.rows
     columns = {name: [row.values[index + 1] for row in rows] for index, name in enumerate(used.targets)}
@@ -118,6 +122,7 @@ def read_table(
     molecules, problems = read_molecules(
         [row.values[0] for row in rows], values, [row.line for row in rows],
         [row.values[-1] for row in rows] if split else None, valence, valid.features, valid.weights, censoring,
+        PAIRS if partner else CENTRES,
     )  # fmt: skip
     problems = [problem for problem in (*valid.problems, *remarked, *problems) if problem.lines]
     unused = [] if targets else [name for name in candidates(used.others, used.smiles) if name not in used.names]
@@ -131,6 +136,7 @@ def read_table(
         (*([table.note] if table.note else []), *_notes(constant, unused)),
         used.features,
         used.weights,
+        partner,
     )
 
 
@@ -147,7 +153,7 @@ class ValidRows(NamedTuple):
 def _valid_rows(table: Table, used: UsedColumns) -> ValidRows:
     """The rows of a table that can be read, whatever their molecules are."""
     positions = [table.position(name) for name in used.names]
-    rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in table.rows()]
+    rows = [Row(row.line, [row.values[index] for index in positions], row.problem) for row in _paired(table, used)]
     what = "not as many values as columns, a quote that is not closed, or a value too long"
     reasons = {UNREADABLE: "RDKit cannot read the record", NO_VALUE: NO_VALUE}
     ragged = Problem(what, "left out", tuple(row.line for row in rows if row.problem and row.problem not in reasons))
@@ -174,6 +180,14 @@ def _valid_rows(table: Table, used: UsedColumns) -> ValidRows:
     return ValidRows(valid, features, weights, (ragged, *unreadable, unknown, unweighted), len(rows))
 
 
+def _paired(table: Table, used: UsedColumns) -> Iterator[Row]:
+    """The rows, with both SMILES of a pair as one text in the place of the first."""
+    columns = [table.position(name) for name in (used.smiles, used.partner) if name]
+    for row in table.rows():
+        row.values[columns[0]] = join_smiles([row.values[index].strip() for index in columns])
+        yield row
+
+
 def read_molecules(
     smiles: Sequence[str],
     values: Tensor,
@@ -183,15 +197,18 @@ def read_molecules(
     features: Tensor | None = None,
     weights: Tensor | None = None,
     censoring: Tensor | None = None,
+    featurization: str = CENTRES,
 ) -> tuple[Molecules, list[Problem]]:
     """The usable molecules, and remarks on the rows.
 
     ``features`` [R, F], ``weights`` [R] and ``censoring`` [R, T] are kept beside the graphs.
 
+    With the ``featurization`` ``PAIRS``, each text has the SMILES of two molecules.
+
     A row without a readable SMILES or any target is left out. Duplicates, salts (several components) and single atoms
     are kept.
     """
-    graphs, problems, impossible = featurize(smiles, valence=valence)
+    graphs, problems, impossible = featurize(smiles, featurization, valence)
     readable = [row for row, problem in enumerate(problems) if not problem]
     labelled = ~values[torch.tensor(readable, dtype=torch.long)].isnan().all(dim=1)
     used = [row for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if is_labelled]
@@ -262,12 +279,12 @@ def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[
 
 
 def canonical(smiles: str) -> str:
-    """The canonical SMILES of a molecule, without isotopes and atom map numbers.
+    """The canonical SMILES of a molecule, or of both of a pair, without isotopes and atom map numbers.
 
-    >>> canonical("OC"), canonical("CO"), canonical("[CH3:1][OH:2]")
-    ('CO', 'CO', 'CO')
+    >>> canonical("OC"), canonical("CO"), canonical("[CH3:1][OH:2]"), canonical("OC>O")
+    ('CO', 'CO', 'CO', 'CO>O')
     """
-    return standard_smiles(parse(smiles))
+    return join_smiles([standard_smiles(parse(part)) for part in split_smiles(smiles)])
 
 
 def take(molecules: Molecules, index: Tensor) -> Molecules:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dgn.data.datasets.pairs import split_smiles
 from dgn.data.splits import SHARES, assign_groups, group, scaffold, scaffold_split, shuffled_groups
 from dgn.molecules.columns import Target, Task
 from dgn.molecules.featurize import parse
@@ -53,7 +54,7 @@ def split_molecules(
     shares = SHARES if test is None else (1 - SHARES[1] - test, SHARES[1], test)
     names = SPLITS if shares[2] else SPLITS[:2]
     if method in (None, "scaffold"):
-        assignment = scaffold_split([scaffold(key) for key in molecules.keys], shares, seed)
+        assignment = scaffold_split(_scaffolds(molecules), shares, seed)
         missing = missing_classes(assignment, molecules.values, task, names)
         if not missing:
             return Split(assignment, "scaffold")
@@ -78,7 +79,7 @@ def assign_splits(molecules: Molecules, table: Table) -> Molecules:
     smiles, split = table.position("smiles"), table.position("split")
     splits: dict[str, set[str]] = {}
     for row in table.rows():
-        if not isinstance(parse(row.values[smiles]), str):
+        if not any(isinstance(parse(part), str) for part in split_smiles(row.values[smiles])):
             splits.setdefault(canonical(row.values[smiles]), set()).add(row.values[split].strip().lower())
     for key, line in zip(molecules.keys, molecules.lines, strict=True):
         if len(splits.get(key, ())) != 1:
@@ -98,7 +99,7 @@ def cross_validation(
     Folds are groups of scaffolds, or "random" ones, of nearly equal size: the next group goes to the smallest fold.
     Without ``method``: by scaffold, unless a split would be empty or lack a class; then at random, with a note.
     """
-    keys = molecules.keys if method == "random" else [scaffold(key) for key in molecules.keys]
+    keys = molecules.keys if method == "random" else _scaffolds(molecules)
     groups = shuffled_groups(keys, seed)
     if method == "random" and task in STRATIFIED:
         groups = sorted(groups, key=lambda rows: float(molecules.values[rows, 0].max()))
@@ -122,6 +123,11 @@ def cross_validation(
             raise ValueError(f"folds: expected molecules for every split, got {missing}; use fewer, or --split random")
         splits.append(Split(assignment, "random" if method == "random" else "scaffold"))
     return splits
+
+
+def _scaffolds(molecules: Molecules) -> list[str]:
+    """The scaffold of each molecule; of a pair, that of the first one."""
+    return [scaffold(split_smiles(key)[0]) for key in molecules.keys]
 
 
 def check_test_fraction(test: float | None) -> None:

@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dgn.data.datasets.pairs import join_smiles
+
 Array = NDArray[Any]
 
 
@@ -72,14 +74,24 @@ def to_json_value(value: Any) -> Any:
 
 
 def as_smiles_list(smiles: Any) -> list[str]:
-    """The SMILES of a list, an array (also with one column) or a pandas series; missing ones are empty."""
+    """The SMILES of a list, an array or a pandas series; missing ones are empty.
+
+    An array may have one column, or two of pairs, each of which becomes one text.
+
+    >>> as_smiles_list([["CCO", "O"], ["CN", None]])
+    ['CCO>O', 'CN>']
+    """
     if isinstance(smiles, str):
         raise TypeError("X: expected a list of SMILES, got one string; put it into a list")
     array = np.asarray(smiles, dtype=object)
+    if array.ndim == 2 and array.shape[1] == 2:
+        return [join_smiles(pair) for pair in zip(*map(as_smiles_list, array.T), strict=True)]
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise TypeError(f"X: expected a list of SMILES, got an array of shape {list(array.shape)}; pass one column")
+        raise TypeError(
+            f"X: expected a list of SMILES, or of pairs, got an array of shape {list(array.shape)}; pass one column"
+        )
     values = [value if _is_known(value) else "" for value in array]
     for index, value in enumerate(values):
         if not isinstance(value, str):

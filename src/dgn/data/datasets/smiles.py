@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dgn.data.datasets.descriptors import describe, parse_descriptors
+from dgn.data.datasets.pairs import join_smiles, pack_pairs, split_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.progress import progress_bar
 from dgn.graph.checks import check_option, check_package
@@ -18,6 +19,7 @@ HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other")
 BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 OGB, CENTRES = "ogb 1", "ogb, centres R and S, canonical order 2"  # featurizations: a model refuses others
+PAIRS = f"{CENTRES}, pairs 1"  # of molecules, as one graph
 AND = "; "  # between a featurization and the descriptors of whole molecules beside it
 CHIRALITY, CIP = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
 WIDTH = 9  # atom features
@@ -55,9 +57,17 @@ def read_smiles(smiles: str) -> Molecule:
 def pack_smiles(smiles: Iterable[str], progress: bool = False, featurization: str = OGB) -> PackedGraphs:
     """Packed graphs of molecules with ``nodes["x"]`` and ``edges["edge_attr"]``; ``featurization`` as below.
 
+    With ``PAIRS``, each text is that of two molecules (:func:`dgn.data.datasets.pairs.join_smiles`).
+
     >>> pack_smiles(["C=O", "O"])
     PackedGraphs(graphs=2, nodes=3, edges=2; nodes=[x], edges=[edge_attr])
     """
+    base, _, descriptors = featurization.partition(AND)
+    if base == PAIRS:
+        single = with_descriptors(CENTRES, descriptors)
+        pairs = [check_pair(split_smiles(text)) for text in smiles]
+        first, second = (pack_smiles((pair[index] for pair in pairs), progress, single) for index in range(2))
+        return pack_pairs(first, second)
     strings = list(smiles)
     with progress_bar("reading SMILES", len(strings), "molecules", progress) as advance:
         return pack_parsed(_parse_all(strings, featurization, advance), featurization)
@@ -104,6 +114,15 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
         edges={"edge_attr": torch.from_numpy(np.array(bonds, dtype=np.uint8).reshape(-1, 3))},
         graphs={"graph_attr": torch.from_numpy(describe(molecules, names))} if names else {},
     )
+
+
+def check_pair(smiles: list[str]) -> list[str]:
+    """Two SMILES; others are refused."""
+    if len(smiles) != 2:
+        raise ValueError(
+            f"smiles: expected those of two molecules, such as CCO>O, got {join_smiles(smiles)!r}; add one"
+        )
+    return smiles
 
 
 def with_descriptors(featurization: str, descriptors: str) -> str:
