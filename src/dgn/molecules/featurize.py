@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dgn.data.benchmark import GRAPH_ATTR
-from dgn.data.datasets.smiles import CENTRES, IMPOSSIBLE, OGB, pack_parsed, parse_smiles, standardize
+from dgn.data.datasets.smiles import BESIDE, CENTRES, IMPOSSIBLE, OGB, pack_parsed, parse_smiles, standardize
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 
@@ -91,6 +91,6 @@ def _from_arrays(payload: dict[str, Any]) -> Featurized:
         arrays["edge_index"],
         nodes={"x": arrays["x"]},
         edges={"edge_attr": arrays["edge_attr"]},
-        graphs={name: arrays[name] for name in (GRAPH_ATTR,) if name in arrays},
+        graphs={name: arrays[name] for name in (GRAPH_ATTR, BESIDE) if name in arrays},
     )
     return Featurized(graphs, payload["problems"], payload["remarks"])
