@@ -1,7 +1,7 @@
 """A fitted model: ensemble, standardization and calibration, and its folder. Loading executes no code."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -92,8 +92,17 @@ class Model:
                 f"{CONFIGURATION}: expected {len(targets)} targets of the forest, got {len(forest.roots)}; fit again"
             )
         task, ensemble = cast("Task", stored.table["task"]), TrainedModel.of(stored, device)
-        model = cls(task, targets, column, ensemble, facts=stored.facts, features=features, **calibration)
-        return replace(model, domain=domain, forest=forest)
+        return cls(
+            task,
+            targets,
+            column,
+            ensemble,
+            facts=stored.facts,
+            domain=domain,
+            features=features,
+            forest=forest,
+            **calibration,
+        )
 
     @property
     def experiment(self) -> Experiment:
