@@ -12,7 +12,7 @@ cell begins later.
 
 The summary is made of the cells alone: mean and standard deviation of the test score over the seeds, the mean rank over
 the tables that all models have, and CPU seconds per cell. Ensembles also give the score of one network, at their CPU
-time over the number of members.
+time over the number of members; dgn, whose ensemble has a forest, also that of its networks alone.
 """
 
 import argparse
@@ -24,10 +24,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-from molecules import scores
+from molecules import ONE
 
 TABLES = {  # the target columns (none: detected) and the metric, from the cheapest to the dearest
     "freesolv": ((), "rmse"),
@@ -41,8 +40,8 @@ TABLES = {  # the target columns (none: detected) and the metric, from the cheap
     "tox21": ((), "roc-auc"),
     "qm8": ((), "mae"),
 }
-MODELS = ("forest", "descriptor-forest", "dgn", "dgn-rdkit", "chemprop-ensemble", "chemprop-rdkit")
-ENSEMBLES = {"dgn": "dgn, one network", "chemprop-ensemble": "chemprop, one network"}  # scored as single networks too
+MODELS = ("forest", "descriptor-forest", "dgn", "chemprop-ensemble", "chemprop-rdkit")
+ENSEMBLES = {"dgn": "dgn", "chemprop-ensemble": "chemprop"}  # whose parts are scored too
 
 
 class Cell(NamedTuple):
@@ -119,11 +118,18 @@ def read_results(root: Path) -> dict[str, dict[str, list[Result]]]:
         of_table = results.setdefault(table, {})
         name = report["model"]
         of_table.setdefault(name, []).append(Result(report["scores"]["test"][metric], report["processor"]))
-        if name in ENSEMBLES:
-            members = np.load(path.with_suffix(".npz"))["test"]
-            single = statistics.fmean(scores(path.parent, "test", member)[metric] for member in members)
-            of_table.setdefault(ENSEMBLES[name], []).append(Result(single, report["processor"] / len(members)))
+        for part, result in _parts(report, metric) if name in ENSEMBLES else ():
+            of_table.setdefault(f"{ENSEMBLES[name]}, {part}", []).append(result)
     return results
+
+
+def _parts(report: Mapping[str, Any], metric: str) -> list[tuple[str, Result]]:
+    """The results of parts of an ensemble, by name."""
+    seconds, members = report["processor"], report["options"]["members"]
+    return [
+        (part, Result(scores[metric], seconds / members if part == ONE else seconds))
+        for part, scores in report["parts"].items()
+    ]
 
 
 def mean_ranks(results: Mapping[str, Mapping[str, Sequence[Result]]], models: Sequence[str]) -> dict[str, float]:
@@ -145,9 +151,9 @@ def mean_ranks(results: Mapping[str, Mapping[str, Sequence[Result]]], models: Se
 
 def to_markdown(results: Mapping[str, Mapping[str, Sequence[Result]]]) -> str:
     """The table of all scores, with mean ranks and CPU seconds."""
-    names = [name for model in MODELS for name in (model, ENSEMBLES.get(model)) if name]
-    extra = sorted({model for of_table in results.values() for model in of_table} - set(names))
-    models = [name for name in [*names, *extra] if any(name in of_table for of_table in results.values())]
+    present = {model for of_table in results.values() for model in of_table}
+    order = {name: index for index, model in enumerate(MODELS) for name in (model, ENSEMBLES.get(model))}
+    models = sorted(present, key=lambda name: (order.get(name.partition(",")[0], len(MODELS)), name))
     lines = [["table", "metric", *models], ["---"] * (len(models) + 2)]
     for table in (table for table in TABLES if table in results):
         row = [_spread([result.score for result in results[table].get(model, ())]) for model in models]

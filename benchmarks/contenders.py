@@ -1,7 +1,8 @@
 """The models that benchmarks/molecules.py compares: each trains on the training molecules and predicts the others.
 
 Every function takes the prepared table (columns smiles, t0, t1, ... and split), the task, a seed and the arguments of
-the command, and returns the predictions for "val" and "test": [members, molecules, targets].
+the command, and returns the predictions for "val" and "test": [members, molecules, targets]. An ensemble with a forest
+returns its prediction for "test" alone, and those of its networks as "networks_val" and "networks_test".
 """
 
 import csv
@@ -29,14 +30,18 @@ from dgn.molecules.table import open_table
 
 Array = NDArray[np.float64]
 Predictions = dict[str, Array]
+NETWORKS = "networks_"  # before the split in the name of predictions of the networks of an ensemble alone
 CHEMPROP = (sys.executable, Path(__file__).with_name("chemprop_seeded.py"))
 
 
-def run_dgn(path: Path, task: Task, seed: int, arguments: Namespace, descriptors: str = "") -> Predictions:
+def run_dgn(
+    path: Path, task: Task, seed: int, arguments: Namespace, descriptors: str = "", forest: bool = True
+) -> Predictions:
     """An ensemble with the defaults of ``dgn fit``, and ``--descriptors``; an interrupted run is resumed."""
     data = read_prepared(path, task)
     split = split_molecules(data.molecules, data.task)
-    options = FitOptions(arguments.members, arguments.epochs, 100 * seed, arguments.device, descriptors=descriptors)
+    settings = {"descriptors": descriptors, "forest": forest}
+    options = FitOptions(arguments.members, arguments.epochs, 100 * seed, arguments.device, **settings)
     training = path.parent / f"dgn-{descriptors}{seed}-training"
     fitted = fit_table(data, split, options, training)
     shutil.rmtree(training)
@@ -48,7 +53,11 @@ def run_dgn(path: Path, task: Task, seed: int, arguments: Namespace, descriptors
             prediction * fitted.model.scale + fitted.model.center if task == "regression" else prediction.sigmoid()
         )
         predictions[SPLITS[index]] = prediction.numpy()
-    return predictions
+    if not forest:
+        return predictions
+    assert fitted.prediction is not None
+    networks = {f"{NETWORKS}{split}": prediction for split, prediction in predictions.items()}
+    return {"test": fitted.prediction.mean.numpy()[None], **networks}
 
 
 def run_forest(path: Path, task: Task, seed: int, arguments: Namespace) -> Predictions:
@@ -173,9 +182,9 @@ def _chemprop(seed: int, options: list[Any]) -> None:
 
 CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Predictions]] = {
     "dgn": run_dgn,
-    "dgn-rdkit": partial(run_dgn, descriptors="rdkit"),
-    "dgn-morgan": partial(run_dgn, descriptors="morgan"),
-    "dgn-rdkit+morgan": partial(run_dgn, descriptors="rdkit+morgan"),
+    "dgn-rdkit": partial(run_dgn, descriptors="rdkit", forest=False),
+    "dgn-morgan": partial(run_dgn, descriptors="morgan", forest=False),
+    "dgn-rdkit+morgan": partial(run_dgn, descriptors="rdkit+morgan", forest=False),
     "forest": run_forest,
     "equal-forest": run_equal_forest,
     "descriptor-forest": run_descriptor_forest,

@@ -27,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from contenders import CONTENDERS, Array, read_rows
+from contenders import CONTENDERS, NETWORKS, Array, read_rows
 
 from dgn.molecules.columns import Target
 from dgn.molecules.rows import TableData, read_table, take
@@ -44,6 +45,7 @@ from dgn.molecules.table import open_table
 from dgn.training.run_folder import write_text
 
 PREPARED, ABOUT = "table.csv", "about.json"
+ALL, ONE = "networks alone", "one network"  # parts of an ensemble
 DRAWS = 200  # bootstrap samples of the molecules
 
 
@@ -93,10 +95,21 @@ def run_one(arguments: argparse.Namespace, name: str, seed: int) -> None:
     report["processor"] = processor() - cpu_start
     report["options"] = {key: getattr(arguments, key) for key in ("epochs", "members", "threads", "device")}
     report["scores"] = {
-        split: scores(arguments.out, split, members.mean(axis=0)) for split, members in predictions.items()
+        split: scores(arguments.out, split, predictions[split].mean(axis=0)) for split in SPLITS if split in predictions
     }
+    report["parts"] = part_scores(arguments.out, predictions)
     np.savez_compressed(arguments.out / f"{name}-{seed}.npz", **predictions)
     write_text(arguments.out / f"{name}-{seed}.json", json.dumps(report, indent=1))
+
+
+def part_scores(folder: Path, predictions: Mapping[str, Array]) -> dict[str, dict[str, float]]:
+    """Test scores of parts of an ensemble: one of its networks (the mean), and all of them, if it has a forest."""
+    networks = predictions.get(f"{NETWORKS}test", predictions["test"])
+    if len(networks) == 1:
+        return {}
+    single = [scores(folder, "test", member) for member in networks]
+    parts = {ONE: {name: statistics.fmean(each[name] for each in single) for name in single[0]}}
+    return parts if networks is predictions["test"] else {ALL: scores(folder, "test", networks.mean(axis=0)), **parts}
 
 
 def scores(folder: Path, split: str, prediction: Array, rows: Array | None = None) -> dict[str, float]:
@@ -163,7 +176,8 @@ def summarize(folder: Path, metric: str | None = None, split: str = "test") -> N
         predictions = [file[split] for file in files if split in file]
         if not predictions:
             continue
-        single = [scores(folder, split, member)[metric] for members in predictions for member in members]
+        networks = [file.get(f"{NETWORKS}{split}", file[split]) for file in files if split in file]
+        single = [scores(folder, split, member)[metric] for members in networks for member in members]
         ensemble = [scores(folder, split, members.mean(axis=0))[metric] for members in predictions]
         together = scores(folder, split, np.concatenate(predictions).mean(axis=0))[metric]
         seconds, cpu_seconds = (statistics.median(run[key] for run in runs) for key in ("seconds", "processor"))

@@ -59,6 +59,7 @@ def test_a_tiny_comparison_resumes(
         assert not ended.value.code
     output = capsys.readouterr().out
     assert output.count("done") == 2
-    assert "dgn, one network" in output
-    members = np.load(tmp_path / "delaney-0" / "dgn-0.npz")["test"]
-    assert len(members) == 2
+    assert "| dgn | dgn, networks alone | dgn, one network | dgn-morgan |" in output
+    with np.load(tmp_path / "delaney-0" / "dgn-0.npz") as predictions:
+        assert len(predictions["networks_test"]) == 2
+        assert len(predictions["test"]) == 1  # with the forest

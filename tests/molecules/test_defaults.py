@@ -48,11 +48,11 @@ def test_a_fit_checks_for_a_rare_class_in_its_training_split(
     assert network.aggregators == (("mean", "dx1") if active == 1 else ("mean", "max", "min", "dx1", "dx2"))
 
     write_folder(fitted, tmp_path / "model", "table", data.problems)
-    loaded, graphs = load_model(tmp_path / "model", "cpu"), data.molecules.graphs
+    loaded, smiles = load_model(tmp_path / "model", "cpu"), data.molecules.smiles
     assert ("without bond types" in (tmp_path / "model" / "README.md").read_text()) == (active == 1)
-    prediction = loaded.predict(graphs).mean
-    torch.testing.assert_close(prediction, fitted.model.predict(graphs).mean)
+    prediction = loaded.predict(smiles).mean
+    torch.testing.assert_close(prediction, fitted.model.predict(smiles).mean)
     assert prediction.isfinite().all()
-    complete = loaded.ensemble.prepare(graphs)
+    complete = loaded.ensemble.prepare(smiles)
     shares = attribute(loaded.ensemble.networks[0], complete[0], 0)
     assert shares.nodes.isfinite().all()

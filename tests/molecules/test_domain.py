@@ -77,9 +77,9 @@ def test_intervals_grow_with_the_distance_from_training(fitted: tuple[Fitted, Pa
     model = fitted[0].model
     near, far = model.predict(["CCO", "C" * 50]).difficulty[:, 0].tolist()
     assert far > 1.5 * near
-    graphs = featurize(["CCCc1ccccc1", "CCC[Si](C)(C)Br"]).graphs
+    smiles = ["CCCc1ccccc1", "CCC[Si](C)(C)Br"]
     without, with_domain = (
-        half_width(one.scores, 0.5, one.predict(graphs).difficulty)[:, 0]
+        half_width(one.scores, 0.5, one.predict(smiles).difficulty)[:, 0]
         for one in (replace(model, domain=None), model)
     )
     growth = (with_domain / without).tolist()

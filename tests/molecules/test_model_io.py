@@ -50,8 +50,7 @@ def test_the_folder_is_complete(fitted: tuple[Fitted, Path]) -> None:
 
 def test_a_loaded_model_predicts_the_same(fitted: tuple[Fitted, Path]) -> None:
     result, folder = fitted
-    graphs = pack_smiles(GRAPHS)
-    one, other = result.model.predict(graphs), load_model(folder, "cpu").predict(graphs)
+    one, other = result.model.predict(GRAPHS), load_model(folder, "cpu").predict(GRAPHS)
     assert torch.equal(one.mean, other.mean)
     assert torch.equal(one.spread, other.spread)
     assert (one.spread > 0).all()
@@ -104,8 +103,8 @@ def test_a_thousand_molecules_have_one_prediction_each(fitted: tuple[Fitted, Pat
 
 def test_a_prediction_does_not_depend_on_the_batch(fitted: tuple[Fitted, Path]) -> None:
     model = fitted[0].model
-    together = model.predict(pack_smiles(GRAPHS)).mean
-    alone = torch.cat([model.predict(pack_smiles([one])).mean for one in GRAPHS])
+    together = model.predict(GRAPHS).mean
+    alone = torch.cat([model.predict(one).mean for one in GRAPHS])
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-4)
     assert model.predict(pack_smiles([])).mean.shape == (0, 1)
 

@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dgn.data.datasets.smiles import AND
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
 from dgn.molecules.domain import Comparison, Domain
 from dgn.molecules.featurize import Valence, featurize, featurize_chunks
+from dgn.molecules.forest import Forest, member_outputs
 from dgn.molecules.rows import with_features
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import StoredModel
@@ -21,6 +23,8 @@ from dgn.training.model_io import StoredModel
 
 class ChunkOutput(NamedTuple):
     """The outputs of each member for the readable molecules of a chunk, [M, G, T]; problems and remarks of all rows.
+
+    The outputs of a forest are the last.
 
     Embeddings of all members are side by side, [1, G, C]. ``comparison`` relates the readable molecules to those of
     training, if a domain is given.
@@ -46,6 +50,7 @@ def predict_chunks(
     embedding: bool = False,
     domain: Domain | None = None,
     valence: Valence = "refuse",
+    forest: Forest | None = None,
 ) -> Iterator[ChunkOutput]:
     """The outputs for chunks of SMILES, in order, or embeddings.
 
@@ -53,7 +58,7 @@ def predict_chunks(
     """
     if workers and ensemble.device.type == "cpu":
         weights = [network.state_dict() for network in ensemble.networks]
-        payload = pickle.dumps((StoredModel(ensemble.experiment, ensemble.signature, weights), domain))
+        payload = pickle.dumps((StoredModel(ensemble.experiment, ensemble.signature, weights), domain, forest))
         work = partial(_predict_in_worker, payload, embedding, valence)
         for outputs, problems, remarks, comparison in prefetch(work, chunks, workers):
             yield ChunkOutput(torch.from_numpy(outputs), problems, remarks, comparison)
@@ -65,18 +70,24 @@ def predict_chunks(
             features.append(chunk.features)
             yield chunk.smiles
 
-    for graphs, problems, remarks in featurize_chunks(texts(), workers, ensemble.signature.featurization, valence):
+    for graphs, problems, remarks in featurize_chunks(texts(), workers, _featurization(ensemble, embedding), valence):
         graphs = _with_features(graphs, problems, features.pop(0))
-        yield ChunkOutput(_compute(ensemble, graphs, embedding), problems, remarks, _compare(domain, graphs))
+        yield ChunkOutput(_compute(ensemble, graphs, embedding, forest), problems, remarks, _compare(domain, graphs))
 
 
 def _predict_in_worker(
     payload: bytes, embedding: bool, valence: Valence, chunk: Chunk
 ) -> tuple[Any, list[str], list[str], Comparison | None]:
-    ensemble, domain = _rebuild(payload)
-    graphs, problems, remarks = featurize(chunk.smiles, ensemble.signature.featurization, valence)
+    ensemble, domain, forest = _rebuild(payload)
+    graphs, problems, remarks = featurize(chunk.smiles, _featurization(ensemble, embedding), valence)
     graphs = _with_features(graphs, problems, chunk.features)
-    return _compute(ensemble, graphs, embedding).numpy(), problems, remarks, _compare(domain, graphs)
+    return _compute(ensemble, graphs, embedding, forest).numpy(), problems, remarks, _compare(domain, graphs)
+
+
+def _featurization(ensemble: TrainedModel, embedding: bool) -> str:
+    """The features of molecules; embeddings are those of networks, which read no descriptors of a forest."""
+    featurization = ensemble.signature.featurization
+    return AND.join(featurization.split(AND)[:2]) if embedding else featurization
 
 
 def _with_features(graphs: PackedGraphs, problems: Sequence[str], features: NDArray[np.float64] | None) -> PackedGraphs:
@@ -88,11 +99,11 @@ def _compare(domain: Domain | None, graphs: PackedGraphs) -> Comparison | None:
     return None if domain is None else domain.compare(graphs)
 
 
-def _compute(ensemble: TrainedModel, graphs: PackedGraphs, embedding: bool) -> Tensor:
-    return ensemble.embed(graphs)[None] if embedding else ensemble.outputs(graphs)
+def _compute(ensemble: TrainedModel, graphs: PackedGraphs, embedding: bool, forest: Forest | None) -> Tensor:
+    return ensemble.embed(graphs)[None] if embedding else member_outputs(ensemble, graphs, forest)
 
 
 @lru_cache(maxsize=1)  # a worker predicts many chunks
-def _rebuild(payload: bytes) -> tuple[TrainedModel, Domain | None]:
-    stored, domain = pickle.loads(payload)  # trusted: written by the parent process
-    return TrainedModel.of(stored, "cpu"), domain
+def _rebuild(payload: bytes) -> tuple[TrainedModel, Domain | None, Forest | None]:
+    stored, domain, forest = pickle.loads(payload)  # trusted: written by the parent process
+    return TrainedModel.of(stored, "cpu"), domain, forest

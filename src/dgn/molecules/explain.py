@@ -209,11 +209,13 @@ def _summary(model: Model, graph: PackedGraphs, column: int) -> str:
     prediction, target = model.predict(graph), model.targets[column]
     mean, spread = float(prediction.mean[0, column]), float(prediction.spread[0, column])
     members = f", ± {spread:.2g} over the ensemble" if spread == spread else ""
+    weight = 0.0 if model.forest is None else float(model.forest.weight[column])
+    shares = f" Shares are those of the networks; a forest has the weight {weight:g} in the prediction." * bool(weight)
     if target.classes is not None:
-        return f"Probability of {target.name} = {target.classes[1]}: {mean:.3f}{members}."
+        return f"Probability of {target.name} = {target.classes[1]}: {mean:.3f}{members}.{shares}"
     lower, upper = (float(bound[0, column]) for bound in model.interval(prediction, LEVEL))
     interval = f"; {100 * LEVEL:g} % interval {lower:.4g} to {upper:.4g}" if abs(upper) != float("inf") else ""
-    return f"{target.name}: {mean:.4g}{members}{interval}."
+    return f"{target.name}: {mean:.4g}{members}{interval}.{shares}"
 
 
 def _members(model: Model) -> list[DGN]:

@@ -11,6 +11,7 @@ from dgn.data.benchmark import GRAPH_ATTR
 from dgn.data.datasets.pairs import pack_pairs, split_smiles
 from dgn.data.datasets.smiles import (
     AND,
+    BESIDE,
     CENTRES,
     IMPOSSIBLE,
     OGB,
@@ -18,7 +19,6 @@ from dgn.data.datasets.smiles import (
     pack_parsed,
     parse_smiles,
     standardize,
-    with_descriptors,
 )
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
@@ -48,9 +48,9 @@ def featurize(smiles: Sequence[str], featurization: str = CENTRES, valence: Vale
     >>> len(featurized.graphs), featurized.problems
     (1, ['', 'RDKit cannot read it', 'no SMILES', 'impossible valence of fluorine (atom 2 has 3 bonds)'])
     """
-    base, _, descriptors = featurization.partition(AND)
+    base, *descriptors = featurization.split(AND)
     if base == PAIRS:
-        return _featurize_pairs(smiles, with_descriptors(CENTRES, descriptors), valence)
+        return _featurize_pairs(smiles, AND.join([CENTRES, *descriptors]), valence)
     parsed = [parse(text) for text in smiles]
     reasons = [
         "" if isinstance(each, str) or not each.HasProp(IMPOSSIBLE) else each.GetProp(IMPOSSIBLE) for each in parsed
@@ -125,6 +125,6 @@ def _from_arrays(payload: dict[str, Any]) -> Featurized:
         arrays["edge_index"],
         nodes={"x": arrays["x"]},
         edges={"edge_attr": arrays["edge_attr"]},
-        graphs={name: arrays[name] for name in (GRAPH_ATTR,) if name in arrays},
+        graphs={name: arrays[name] for name in (GRAPH_ATTR, BESIDE) if name in arrays},
     )
     return Featurized(graphs, payload["problems"], payload["remarks"])

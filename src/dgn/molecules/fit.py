@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dgn.data.benchmark import CENSORING, GRAPH_ATTR, Benchmark
+from dgn.data.benchmark import CENSORING, GRAPH_ATTR, SAMPLE_WEIGHT, Benchmark
 from dgn.data.datasets.descriptors import describe, parse_descriptors
 from dgn.data.datasets.pairs import split_smiles
 from dgn.data.datasets.smiles import CENTRES, PAIRS, standardize, with_descriptors
@@ -26,8 +26,9 @@ from dgn.molecules.defaults import default_experiment, is_rare
 from dgn.molecules.domain import Domain
 from dgn.molecules.ensemble_training import TrainedEnsemble, is_paired, make_benchmark, train_ensemble
 from dgn.molecules.featurize import parse
+from dgn.molecules.forest import DESCRIPTORS, FittedForest, fit_forest, join_inputs, member_weights, one_hot
 from dgn.molecules.logarithm import to_log
-from dgn.molecules.model_io import Model, Prediction
+from dgn.molecules.model_io import Model, Prediction, weighted_spread
 from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
 from dgn.molecules.scores import mean_scores, score_classification, score_multiclass, score_regression
 from dgn.molecules.split import SPLITS, Split, check_learnable
@@ -39,6 +40,7 @@ from dgn.training.experiment import Experiment
 from dgn.training.finetune import encode_as, start_from
 from dgn.training.model import join
 from dgn.training.model_io import StoredModel, find_model, read_model
+from dgn.training.objectives import censored_target
 from dgn.training.pretrained import find_network
 from dgn.training.run import EpochReport
 from dgn.training.versions import collect_versions
@@ -54,7 +56,8 @@ class FitOptions:
     ``start`` is the name of a pretrained network, or the folder of a model, whose weights except the head are the first
     ones; with ``freeze``, the head alone is trained. ``descriptors`` of whole molecules that the head reads too are
     "rdkit", "morgan", or both joined by a plus sign (:func:`dgn.data.datasets.descriptors.describe`).
-    ``class_weights`` "balanced" gives all classes of a target the same total weight in the training loss.
+    ``class_weights`` "balanced" gives all classes of a target the same total weight in the training loss. ``forest``
+    adds a random forest on descriptors to the ensemble (:mod:`dgn.molecules.forest`).
     """
 
     ensemble_size: int = 5
@@ -66,6 +69,7 @@ class FitOptions:
     freeze: bool = False
     descriptors: str = ""
     class_weights: str | None = None
+    forest: bool = True
 
     def __post_init__(self) -> None:
         parse_descriptors(self.descriptors)
@@ -141,14 +145,16 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on split 0, stop early and calibrate on split 1, score on split 2 (which may be empty)."""
-    featurization = with_descriptors(PAIRS if is_paired(molecules.graphs) else CENTRES, options.descriptors)
+    base = PAIRS if is_paired(molecules.graphs) else CENTRES
+    featurization = with_descriptors(base, options.descriptors, DESCRIPTORS if options.forest else "")
+    columns = molecules.graphs.graphs.get(GRAPH_ATTR)  # of --features
     molecules = replace(molecules, graphs=_with_descriptors(molecules, options.descriptors))
     learned = to_log(targets, molecules.values)
     train_values = learned[split == 0]
     check_learnable(train_values, task, targets)
     molecules = replace(molecules, graphs=weigh(molecules.graphs, learned, split, task, options.class_weights))
-    outputs = len(output_names(task, targets))
-    center, scale = _center_and_scale(train_values, task, outputs)
+    width = len(output_names(task, targets))
+    center, scale = _center_and_scale(train_values, task, width)
     standardized = learned if task == "multiclass" else (learned - center) / scale
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
     folds = [Fold(seeds, split == 1)]
@@ -165,7 +171,7 @@ def fit_molecules(
     graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
     molecules = replace(molecules, graphs=graphs)
     benchmarks = [
-        _encode(make_benchmark(graphs, standardized, fold.assign(split), task, featurization, outputs), data, initial)
+        _encode(make_benchmark(graphs, standardized, fold.assign(split), task, featurization, width), data, initial)
         for fold in folds
     ]
     trained = _train(experiment, benchmarks, names, folds, options, folder, on_epoch, on_resume)
@@ -177,28 +183,43 @@ def fit_molecules(
         ensemble=trained.model,
         center=center,
         scale=scale,
-        scores=torch.zeros(0, outputs, dtype=torch.float64),
+        scores=torch.zeros(0, width, dtype=torch.float64),
         floor=torch.zeros_like(center),
         domain=Domain.of(train.graphs, train.keys, options.seed),
     )
+    outputs = trained.model.outputs(graphs)
+    if options.forest:
+        forest = _fit_forest(molecules, columns, standardized, outputs.double().mean(dim=0), split, task, options.seed)
+        model, outputs = replace(model, forest=forest.forest), torch.cat([outputs, forest.out_of_bag[None]])
     if task == "regression":
         chose = torch.stack([fold.chooses[split == 1] for fold in folds for _ in fold.seeds])
-        model = _calibrate(model, train, val, chose)
-    predictions = [model.predict(subset.graphs) for subset in (val, test)]
+        model = _calibrate(model, outputs, molecules, split, chose)
+    predictions = [
+        model.combine(outputs[:, split == index], model.compare(subset.graphs))
+        for index, subset in ((1, val), (2, test))
+    ]
     facts = {**(about or {}), **_facts(model, [train, val, test], predictions, trained)}
     has_test = len(test.smiles) > 0
     held_out, prediction = (test, predictions[1]) if has_test else (None, None)
     return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
 
 
-def _with_descriptors(molecules: Molecules, descriptors: str) -> PackedGraphs:
-    """The graphs with descriptors of their molecules, as :func:`dgn.molecules.featurize.featurize` gives them."""
-    names, graphs = parse_descriptors(descriptors), molecules.graphs
-    if not names:
-        return graphs
-    columns = zip(*map(split_smiles, molecules.smiles), strict=True)  # of both molecules of a pair
+def _describe(molecules: Molecules, descriptors: str) -> Tensor:
+    """Descriptors of the molecules, as :func:`dgn.molecules.featurize.featurize` gives them: [R, F].
+
+    Those of both molecules of a pair are side by side.
+    """
+    names, columns = parse_descriptors(descriptors), zip(*map(split_smiles, molecules.smiles), strict=True)
     parts = [describe((standardize(parse(smiles)) for smiles in column), names) for column in columns]
-    values = torch.cat([torch.from_numpy(part) for part in parts], dim=1)
+    return torch.cat([torch.from_numpy(part) for part in parts], dim=1)
+
+
+def _with_descriptors(molecules: Molecules, descriptors: str) -> PackedGraphs:
+    """The graphs with descriptors of their molecules."""
+    graphs = molecules.graphs
+    if not descriptors:
+        return graphs
+    values = _describe(molecules, descriptors)
     without = replace(graphs, graphs={name: value for name, value in graphs.graphs.items() if name != GRAPH_ATTR})
     return with_features(without.with_values(graphs={GRAPH_ATTR: values}), graphs.graphs.get(GRAPH_ATTR))
 
@@ -240,13 +261,49 @@ def _train(
     return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials)
 
 
-def _calibrate(model: Model, train: Molecules, val: Molecules, chose: Tensor) -> Model:
-    """The model with conformal scores: errors of the members that a molecule of ``val`` did not choose, [M, V]."""
-    spread = model.learned(model.ensemble.outputs(train.graphs)).std(dim=0) if len(chose) > 1 else model.scale[None]
-    model = replace(model, floor=spread.median(dim=0).values.clamp(min=1e-6 * model.scale))
-    truth = to_log(model.targets, val.values).masked_fill(censoring_of(val) != 0, torch.nan)  # errors are not known
-    mean = cross_mean(model.learned(model.ensemble.outputs(val.graphs)), chose)
-    return replace(model, scores=conformal_scores(truth, mean, model.predict(val.graphs).difficulty))
+def _fit_forest(
+    molecules: Molecules,
+    columns: Tensor | None,
+    values: Tensor,
+    networks: Tensor,
+    split: Tensor,
+    task: Task,
+    seed: int,
+) -> FittedForest:
+    """A forest on all molecules that are not held out for the test: it needs no validation.
+
+    Where a value is a bound, the forest learns the prediction of the ``networks`` [R, T] that satisfies it, else the
+    bound.
+    """
+    if task == "multiclass":
+        values = one_hot(values, networks.size(1))
+    else:
+        values = censored_target(values, networks, censoring_of(molecules))
+    values = values.masked_fill((split == 2)[:, None], torch.nan)
+    inputs = join_inputs(_describe(molecules, DESCRIPTORS), columns)
+    weights = molecules.graphs.graphs.get(SAMPLE_WEIGHT)
+    return fit_forest(inputs, values, molecules.keys, weights, task, seed, columns is not None)
+
+
+def _calibrate(model: Model, outputs: Tensor, molecules: Molecules, split: Tensor, chose: Tensor) -> Model:
+    """The model with conformal scores: errors of the members that a validation molecule did not choose.
+
+    Shapes:
+        ``outputs`` [M, R, T] of the networks, and of trees that did not learn from a molecule; ``chose`` [M, V], of the
+        networks alone.
+    """
+    learned, val = model.learned(outputs), (split == 1).nonzero()[:, 0]
+    weights = member_weights(len(learned), model.forest, len(model.scale))
+    typical = weighted_spread(learned[:, split == 0], weights).nanmedian(dim=0).values
+    floor = typical.where(~typical.isnan(), model.scale).clamp(min=1e-6 * model.scale)  # NaN for a single member
+    model, validation = replace(model, floor=floor), take(molecules, val)
+    truth = to_log(model.targets, validation.values)
+    truth = truth.masked_fill(censoring_of(validation) != 0, torch.nan)  # errors are not known
+    mean = cross_mean(learned[: len(chose), val], chose)
+    if model.forest is not None:
+        mean = (1 - model.forest.weight) * mean + model.forest.weight * learned[-1, val]
+    prediction = model.combine(outputs[:, val], model.compare(validation.graphs))
+    return replace(model, scores=conformal_scores(truth, mean, prediction.difficulty))
 
 
 def _encode(benchmark: Benchmark, data: DataSettings, initial: StoredModel | None) -> Benchmark:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from dgn.molecules.columns import Target
+from dgn.molecules.columns import Target, output_names
 from dgn.molecules.conformal import quantile_rank
 from dgn.molecules.model_io import Model
 from dgn.molecules.rows import Problem
@@ -35,11 +35,11 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         *([f"![measured and predicted]({picture})"] if picture else []),
         "## Data",
         "\n".join(f"- {line}" for line in data_text(facts)),
-        "## Network",
-        f"Ensemble of {len(model.ensemble.networks)}, {facts['parameters']:,} parameters per member; aggregators "
+        "## Ensemble",
+        f"{network_count(model)}, {facts['parameters']:,} parameters each; aggregators "
         f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
         f"{facts['members'][0]['device'].removesuffix(', 1 threads')}. {search_text(model)}"
-        f"{start_text(model)}All settings are in `model.json`.",
+        f"{start_text(model)}{forest_text(model)}All settings are in `model.json`.",
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",
@@ -51,8 +51,8 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
 LIMITS = (
     "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree: see the "
     "columns `similarity` and `outside_training` of `dgn predict`.",
-    "Intervals are calibrated on the validation split, by members that a molecule did not choose: their coverage holds "
-    "for molecules of the same distribution.",
+    "Intervals are calibrated on the validation split, by networks that a molecule did not choose and trees that did "
+    "not learn from it: their coverage holds for molecules of the same distribution.",
     "The folder holds the SMILES of training molecules.",
     "Salts and mixtures are one graph with several components.",
 )
@@ -86,6 +86,27 @@ def start_text(model: Model) -> str:
     if training.from_ is None:
         return ""
     return f"It started from {training.from_}, {'whose weights were frozen' if training.freeze else 'fine-tuned'}. "
+
+
+def network_count(model: Model) -> str:
+    """The number of networks, as the start of a sentence."""
+    count = len(model.ensemble.networks)
+    return f"{count} directional graph networks" if count > 1 else "A directional graph network"
+
+
+def forest_text(model: Model) -> str:
+    """The forest among the members, as sentences."""
+    if model.forest is None:
+        return ""
+    trees, weight = model.forest.roots.size(1), float(model.forest.weight.max())
+    text = (
+        f"The prediction is their mean, with weight {1 - weight:g}, and that of a random forest, with weight "
+        f"{weight:g}: {trees} trees for each target on RDKit's descriptors and Morgan fingerprints, which also learned "
+        "from the validation split. "
+    )
+    names = output_names(model.task, model.targets)
+    left_out = [name for name, own in zip(names, model.forest.weight.tolist(), strict=True) if not own]
+    return text + f"Of {', '.join(left_out)} there are too few values for a forest. " * bool(left_out)
 
 
 def task_text(model: Model) -> str:

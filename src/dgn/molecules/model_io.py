@@ -10,10 +10,12 @@ from torch import Tensor
 
 from dgn.data.datasets.descriptors import parse_descriptors
 from dgn.data.datasets.smiles import AND
+from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
 from dgn.molecules.columns import TASKS, Target, Task, output_names
 from dgn.molecules.conformal import difficulty, half_width
 from dgn.molecules.domain import Comparison, Domain
+from dgn.molecules.forest import Forest, member_outputs, member_weights
 from dgn.molecules.logarithm import from_log, to_log
 from dgn.nn import DGN, Ensemble
 from dgn.training.experiment import Experiment
@@ -46,7 +48,8 @@ class Model:
     Regression predicts ``center + scale * output``, or 10 to that power where a logarithm is learned, classification
     ``sigmoid(output)``, or ``softmax(output)`` over several classes. ``scores`` and ``floor`` are those of
     :mod:`dgn.molecules.conformal`. ``facts`` are metadata: data, scores, versions. ``features`` are columns of numbers
-    that networks read beside the graphs, ``partner`` is that of second SMILES, if rows are pairs of molecules.
+    that members read beside the graphs, ``partner`` is that of second SMILES, if rows are pairs of molecules. A
+    ``forest`` is one more member.
 
     Shapes:
         ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
@@ -64,6 +67,7 @@ class Model:
     domain: Domain | None = None
     features: tuple[str, ...] = ()
     partner: str | None = None
+    forest: Forest | None = None
 
     @classmethod
     def of(cls, stored: StoredModel, device: str = "auto") -> "Model":
@@ -74,7 +78,7 @@ class Model:
             targets = tuple(_read_target(target, task) for target in stored.table["targets"])
             column = str(stored.table["smiles"])
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
-            domain = Domain.read(stored.tensors)
+            domain, forest = Domain.read(stored.tensors), Forest.read(stored.tensors)
             features = tuple(str(name) for name in stored.table["features"])
             partner = stored.table.get("partner")
         except PROBLEMS as problem:
@@ -87,6 +91,10 @@ class Model:
                 f"{CONFIGURATION}: expected networks and a calibration for {outputs} outputs, got networks for "
                 f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
             )
+        if forest is not None and not len(forest.roots) == len(forest.weight) == outputs:
+            raise ValueError(
+                f"{CONFIGURATION}: expected {outputs} outputs of the forest, got {len(forest.roots)}; fit again"
+            )
         ensemble = TrainedModel.of(stored, device)
         return cls(
             task,
@@ -97,6 +105,7 @@ class Model:
             domain=domain,
             features=features,
             partner=partner,
+            forest=forest,
             **calibration,
         )
 
@@ -119,15 +128,19 @@ class Model:
     @property
     def descriptors(self) -> tuple[str, ...]:
         """The names of the descriptors of molecules that networks read beside the graphs."""
-        return parse_descriptors(self.ensemble.signature.featurization.partition(AND)[2])
+        return parse_descriptors((*self.ensemble.signature.featurization.split(AND), "")[1])
 
     def predict(self, graphs: Any) -> Prediction:
         """Predictions for molecules, SMILES or their graphs: [G, T]."""
         packed = self.ensemble.pack(graphs)
-        return self.combine(self.ensemble.outputs(packed), None if self.domain is None else self.domain.compare(packed))
+        return self.combine(member_outputs(self.ensemble, packed, self.forest), self.compare(packed))
+
+    def compare(self, graphs: PackedGraphs) -> Comparison | None:
+        """The relation of molecules to those of training, if that is stored."""
+        return None if self.domain is None else self.domain.compare(graphs)
 
     def learned(self, outputs: Tensor) -> Tensor:
-        """The outputs of networks in units of what they learn: numbers, their logarithms, or probabilities."""
+        """The outputs of members in units of what they learn: numbers, their logarithms, or probabilities."""
         outputs = outputs.double()
         if self.task == "multiclass":
             return outputs.softmax(dim=-1)
@@ -137,8 +150,10 @@ class Model:
         """The ensemble prediction from the outputs of its members, [M, G, T], and their relation to training."""
         learned = self.learned(outputs)
         novelty = learned.new_zeros(learned.size(1)) if comparison is None else torch.from_numpy(comparison.novelty)
-        mean, spread = from_log(self.targets, learned.mean(dim=0)), _spread(from_log(self.targets, learned))
-        return Prediction(mean, spread, difficulty(_spread(learned), self.floor, novelty))
+        weights = member_weights(len(learned), self.forest, len(self.scale))
+        mean = from_log(self.targets, (weights * learned).sum(dim=0))
+        spread = weighted_spread(from_log(self.targets, learned), weights)
+        return Prediction(mean, spread, difficulty(weighted_spread(learned, weights), self.floor, novelty))
 
     def interval(self, prediction: Prediction, level: float) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the conformal intervals, [G, T]; infinite with too few validation molecules."""
@@ -163,14 +178,22 @@ class Model:
             {
                 **{name: getattr(self, name) for name in CALIBRATION},
                 **({} if self.domain is None else self.domain.tensors()),
+                **({} if self.forest is None else self.forest.tensors()),
             },
         )
         write_model(folder, stored, card)
 
 
-def _spread(values: Tensor) -> Tensor:
-    """The standard deviation over the members, [M, G, T] to [G, T]; NaN for a single one."""
-    return values.std(dim=0) if len(values) > 1 and values.size(1) else torch.full_like(values[0], torch.nan)
+def weighted_spread(values: Tensor, weights: Tensor) -> Tensor:
+    r"""The standard deviation over the members, [M, G, T] to [G, T]; NaN for a single one.
+
+    .. math:: s^2 = \sum_m a_m (x_m - \bar x)^2 / (1 - \sum_m a_m^2)
+
+    for weights :math:`a_m` of sum 1; with equal ones, that is the usual sample deviation.
+    """
+    mean, freedom = (weights * values).sum(dim=0), 1 - weights.square().sum(dim=0)
+    variance = (weights * (values - mean).square()).sum(dim=0) / freedom.where(freedom > 1e-9, torch.nan)
+    return variance.sqrt()
 
 
 def load_model(folder: str | Path, device: str = "auto") -> Model:

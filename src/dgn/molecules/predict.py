@@ -73,7 +73,7 @@ def predict_smiles(
     ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``. Both SMILES of a
     pair are one text (:func:`dgn.data.datasets.pairs.join_smiles`).
     """
-    chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain))
+    chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain, forest=model.forest))
     empty = torch.zeros(0, len(model.scale), dtype=torch.float64)
     predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
     problems = [problem for chunk in chunks for problem in chunk.problems]
@@ -264,7 +264,7 @@ def _stream(
     with torch_threads(1 if options.workers else torch.get_num_threads()):
         domain = None if options.embedding else model.domain
         for chunk in predict_chunks(
-            model.ensemble, chunks(), options.workers, options.embedding, domain, options.valence
+            model.ensemble, chunks(), options.workers, options.embedding, domain, options.valence, model.forest
         ):
             yield queue.pop(0), chunk
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -44,9 +44,9 @@ def draw_digits(graphs: PackedGraphs, predictions: Mapping[str, Tensor], path: P
     label = graphs.graphs["y"].long()
     decided = ((predictions[first] != label) & (predictions[last] == label)).nonzero().ravel().tolist()
     figure = new_figure((10.5, 5.6))
-    above, below = figure.subfigures(2, 1, height_ratios=(2.4, 2.6))
+    above, below = cast("tuple[SubFigure, SubFigure]", figure.subfigures(2, 1, height_ratios=(2.4, 2.6)))
     _draw_aggregates(above, graphs, decided[0] if decided else 0)
-    left, right = below.subfigures(1, 2, width_ratios=(1, 1.5))
+    left, right = cast("tuple[SubFigure, SubFigure]", below.subfigures(1, 2, width_ratios=(1, 1.5)))
     _draw_errors(left, {name: float((read != label).double().mean()) for name, read in predictions.items()}, len(label))
     right.suptitle(f"digits that {first} misreads and {last} reads", fontsize=10)
     for axes, digit in zip(right.subplots(*SHOWN).flat, [*decided, *[None] * (SHOWN[0] * SHOWN[1])], strict=False):

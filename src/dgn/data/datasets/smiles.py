@@ -1,6 +1,6 @@
 """Molecules from SMILES with OGB's features. Needs RDKit, the extra ``molecules``."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 OGB, CENTRES = "ogb 1", "ogb, centres R and S, canonical order 2"  # featurizations: a model refuses others
 PAIRS = f"{CENTRES}, pairs 1"  # of molecules, as one graph
-AND = "; "  # between a featurization and the descriptors of whole molecules beside it
+AND = "; "  # between a featurization, the descriptors that networks read, and those that they do not
+BESIDE = "descriptors"  # name of the latter among the values of graphs
 CHIRALITY, CIP = 1, {"R": 1, "S": 2}  # column of the atom features, and its values; any other centre is 3
 WIDTH = 9  # atom features
 IMPOSSIBLE = "dgn_impossible"  # property of a molecule whose valences RDKit rejects: the reason
@@ -62,9 +63,9 @@ def pack_smiles(smiles: Iterable[str], progress: bool = False, featurization: st
     >>> pack_smiles(["C=O", "O"])
     PackedGraphs(graphs=2, nodes=3, edges=2; nodes=[x], edges=[edge_attr])
     """
-    base, _, descriptors = featurization.partition(AND)
+    base, *descriptors = featurization.split(AND)
     if base == PAIRS:
-        single = with_descriptors(CENTRES, descriptors)
+        single = AND.join([CENTRES, *descriptors])
         pairs = [check_pair(split_smiles(text)) for text in smiles]
         first, second = (pack_smiles((pair[index] for pair in pairs), progress, single) for index in range(2))
         return pack_pairs(first, second)
@@ -79,14 +80,15 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
     With the featurization ``CENTRES``, stereo centres are R and S. OGB's chirality tags, clockwise or not, depend on
     the order of neighbours in the SMILES, so that another SMILES of the molecule would give another prediction; for the
     same reason molecules are first brought into a canonical order (:func:`standardize`). Descriptors beside it
-    (:func:`with_descriptors`) are ``graphs["graph_attr"]``.
+    (:func:`with_descriptors`) are ``graphs["graph_attr"]``, those that networks do not read ``graphs["descriptors"]``.
 
     >>> pack_parsed([parse_smiles("C=O")])
     PackedGraphs(graphs=1, nodes=2, edges=2; nodes=[x], edges=[edge_attr])
     """
-    base, _, descriptors = featurization.partition(AND)
+    base, descriptors, beside = (*featurization.split(AND), "", "")[:3]
     check_option("featurization", base, (OGB, CENTRES))
-    names, molecules = parse_descriptors(descriptors), list(molecules) if descriptors else molecules
+    names = {"graph_attr": parse_descriptors(descriptors), BESIDE: parse_descriptors(beside)}
+    molecules = list(molecules) if any(names.values()) else molecules
     atoms, bonds = bytearray(), bytearray()
     pairs: list[int] = []
     node_count, edge_count = [0], [0]
@@ -112,7 +114,7 @@ def pack_parsed(molecules: Iterable[Any], featurization: str = OGB) -> PackedGra
         torch.from_numpy(np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()),
         nodes={"x": torch.from_numpy(np.array(atoms, dtype=np.uint8).reshape(-1, WIDTH))},
         edges={"edge_attr": torch.from_numpy(np.array(bonds, dtype=np.uint8).reshape(-1, 3))},
-        graphs={"graph_attr": torch.from_numpy(describe(molecules, names))} if names else {},
+        graphs=_describe(molecules, names),
     )
 
 
@@ -125,14 +127,23 @@ def check_pair(smiles: list[str]) -> list[str]:
     return smiles
 
 
-def with_descriptors(featurization: str, descriptors: str) -> str:
-    """The featurization with descriptors of whole molecules beside it (:func:`dgn.data.datasets.descriptors.describe`).
+def _describe(molecules: Iterable[Any], names: Mapping[str, Sequence[str]]) -> dict[str, Tensor]:
+    """Descriptors by the value of graphs that they are part of; each is computed once."""
+    distinct = dict.fromkeys(name for of_value in names.values() for name in of_value)
+    columns = {name: torch.from_numpy(describe(molecules, (name,))) for name in distinct}
+    return {value: torch.cat([columns[name] for name in each], dim=1) for value, each in names.items() if each}
 
-    >>> pack_smiles(["CCO"], featurization=with_descriptors(OGB, "morgan"))
-    PackedGraphs(graphs=1, nodes=3, edges=4; nodes=[x], edges=[edge_attr], graphs=[graph_attr])
+
+def with_descriptors(featurization: str, descriptors: str, beside: str = "") -> str:
+    """The featurization with descriptors of whole molecules (:func:`dgn.data.datasets.descriptors.describe`).
+
+    Networks read ``descriptors``, but not those ``beside``.
+
+    >>> pack_smiles(["CCO"], featurization=with_descriptors(OGB, "morgan", "morgan"))
+    PackedGraphs(graphs=1, nodes=3, edges=4; nodes=[x], edges=[edge_attr], graphs=[graph_attr, descriptors])
     """
-    parse_descriptors(descriptors)
-    return f"{featurization}{AND}{descriptors}" if descriptors else featurization
+    parts = [featurization, "+".join(parse_descriptors(descriptors)), "+".join(parse_descriptors(beside))]
+    return AND.join(parts[: 3 if beside else 2 if descriptors else 1])
 
 
 def _parse_all(smiles: list[str], featurization: str, advance: Callable[[int], None]) -> Iterator[Any]:

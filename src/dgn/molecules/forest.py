@@ -1,0 +1,286 @@
+"""A random forest on descriptors of molecules: a member of the ensemble of another kind, stored as tensors."""
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dgn.data.benchmark import GRAPH_ATTR
+from dgn.data.datasets.smiles import BESIDE
+from dgn.data.packed import PackedGraphs
+from dgn.molecules.columns import Task
+from dgn.training.model import TrainedModel
+
+DESCRIPTORS = "rdkit+morgan"  # that the trees read (:func:`dgn.data.datasets.descriptors.describe`)
+TREES = 100  # of each target
+SMALLEST = 2  # molecules of a leaf: as accurate as 1, in half the nodes
+LEAVES = 500_000  # of all trees: with more, leaves have more molecules, so that the forest stays below 10 MB
+WEIGHT = 0.5  # of the forest in the prediction; the networks share the rest
+FEWEST = 10  # values of a target from which a forest learns
+PREFIX = "forest_"  # of its tensors in the folder of a model
+RAREST = 1e-6  # probability of one of several classes, so that some class has one
+OBJECTIVES: dict[str, Task] = {"regression": "regression", "multi-label": "multi-label", "classification": "multiclass"}
+LEAF = -1  # feature of a node without children
+
+Inputs = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The trees of all targets, node after node, depth first: the left child follows its parent.
+
+    A molecule goes left where its feature is at most the threshold. ``number`` is the threshold of a node, or the
+    output of a leaf: standardized numbers or probabilities.
+
+    Shapes:
+        ``feature`` [N] int16 (LEAF: a leaf), ``number`` [N] float32, ``right`` [N] int32, the right child; ``roots``
+        [T, K] int32, the first nodes of the trees; ``weight`` [T] float64, that of the forest in the prediction;
+        ``width`` [1] int32, the number of features.
+    """
+
+    feature: Tensor
+    number: Tensor
+    right: Tensor
+    roots: Tensor
+    weight: Tensor
+    width: Tensor
+
+    @classmethod
+    def read(cls, tensors: Mapping[str, Tensor]) -> "Forest | None":
+        """The forest among the tensors of a model, if it has one; nodes that would not end in a leaf are refused."""
+        parts = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
+        if not parts:
+            return None
+        forest = cls(**parts)
+        node, inner = torch.arange(len(forest.feature)), forest.feature != LEAF
+        size, width = len(node), int(forest.width)
+        is_valid = (
+            len(forest.number) == len(forest.right) == size
+            and bool(((forest.roots >= 0) & (forest.roots < size)).all())
+            and bool(((forest.feature >= LEAF) & (forest.feature < width)).all())
+            and bool(((forest.right > node + 1) & (forest.right < size))[inner].all())  # so that every path ends
+        )
+        if not is_valid:
+            raise ValueError(f"forest: expected trees of {size} nodes on {width} features, got others; copy it again")
+        return forest
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What :meth:`read` reads."""
+        return {f"{PREFIX}{name}": getattr(self, name) for name in self.__dataclass_fields__}
+
+    def inputs(self, graphs: PackedGraphs) -> Inputs:
+        """The features of packed molecules: descriptors, then the columns of ``--features``, [G, F]."""
+        descriptors = graphs.graphs.get(BESIDE)
+        if descriptors is None:
+            raise ValueError(
+                "graphs: expected SMILES, as the forest of this model reads descriptors of molecules, got graphs "
+                "without them; pass SMILES, or fit with --no-forest"
+            )
+        columns = int(self.width) - descriptors.size(1)
+        present = graphs.graphs.get(GRAPH_ATTR)
+        if columns < 0 or (columns and (present is None or present.size(1) < columns)):
+            raise ValueError(
+                f"forest: expected {int(self.width)} features of a molecule, as in training, got "
+                f"{descriptors.size(1)} descriptors of this version of RDKit and "
+                f"{0 if present is None else present.size(1)} columns; use the RDKit of training, or fit again"
+            )
+        return join_inputs(descriptors, present[:, -columns:] if present is not None and columns else None)
+
+    def predict(self, inputs: Inputs) -> Tensor:
+        """Standardized numbers or probabilities, [G, T]: the means over the trees of each target."""
+        means = [self._descend(inputs, roots).mean(axis=1) for roots in self.roots.numpy()]
+        return torch.from_numpy(np.stack(means, axis=1))
+
+    def _descend(self, inputs: Inputs, roots: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The outputs of some trees, [G, K]: all molecules go down all trees, one level at a time."""
+        feature, number, right = self.feature.numpy(), self.number.numpy(), self.right.numpy()
+        nodes = np.repeat(roots[None], len(inputs), axis=0).ravel()
+        active = np.flatnonzero(feature[nodes] != LEAF)
+        while len(active):
+            node = nodes[active]
+            goes_left = inputs[active // len(roots), feature[node]] <= number[node]
+            nodes[active] = node = np.where(goes_left, node + 1, right[node])
+            active = active[feature[node] != LEAF]
+        return number[nodes].reshape(len(inputs), len(roots)).astype(np.float64)
+
+
+def member_outputs(ensemble: TrainedModel, graphs: PackedGraphs, forest: Forest | None) -> Tensor:
+    """The outputs of all networks, and those of the forest behind them, if there is one: [M, G, T]."""
+    outputs = ensemble.outputs(graphs)
+    if forest is None or not len(graphs):
+        return outputs if forest is None else outputs.new_zeros(len(outputs) + 1, 0, outputs.size(2))
+    values = forest.predict(forest.inputs(graphs))
+    return torch.cat([outputs, as_outputs(values, OBJECTIVES[ensemble.signature.objective])[None]])
+
+
+def member_weights(count: int, forest: Forest | None, targets: int) -> Tensor:
+    """The weights of ``count`` members in the prediction, those of the forest last: [M, 1, T], of sum 1.
+
+    >>> member_weights(4, None, 1).flatten().tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if forest is None:
+        return torch.full((count, 1, targets), 1 / count, dtype=torch.float64)
+    networks = ((1 - forest.weight) / (count - 1)).expand(count - 1, -1)
+    return torch.cat([networks, forest.weight[None]])[:, None]
+
+
+class FittedForest(NamedTuple):
+    """A forest, and the outputs for each molecule of the trees that did not learn from it, [R, T].
+
+    They are NaN for molecules that all trees learned from.
+    """
+
+    forest: Forest
+    out_of_bag: Tensor
+
+
+def join_inputs(descriptors: Tensor, features: Tensor | None) -> Inputs:
+    """Descriptors and columns of ``--features`` side by side; 0 where RDKit has no descriptor."""
+    parts = [descriptors.float()] if features is None else [descriptors.float(), features.float()]
+    inputs: Inputs = torch.cat(parts, dim=1).nan_to_num(nan=0.0).numpy()
+    return inputs
+
+
+def fit_forest(
+    inputs: Inputs,
+    values: Tensor,
+    keys: Sequence[str],
+    weights: Tensor | None,
+    task: Task,
+    seed: int,
+    has_columns: bool = False,
+) -> FittedForest:
+    """A forest of ``TREES`` for each target, on bootstrap samples of the molecules; duplicates are drawn together.
+
+    ``values`` [R, T] are standardized numbers or labels, NaN where missing; ``weights`` are [R] or [R, T]. A target
+    with fewer than ``FEWEST`` values has a forest of weight 0. ``has_columns``: some inputs are columns of
+    ``--features``, which a node must not miss among a thousand others.
+
+    Law: an output out of bag does not depend on the value of the molecule, nor on those of its duplicates.
+    """
+    group = np.unique(np.array(keys), return_inverse=True)[1]
+    weight = torch.ones_like(values) if weights is None else weights.double().reshape(len(values), -1).expand_as(values)
+    columns = []
+    settings = {
+        "max_features": 1 / 3 if task == "regression" or has_columns else "sqrt",
+        "min_samples_leaf": leaf_size(int((~values.isnan()).sum())),
+    }
+    for column in range(values.size(1)):
+        y, w = values[:, column].numpy(), weight[:, column].numpy()
+        rows = np.flatnonzero(~np.isnan(y) & (w > 0))
+        make = partial(_grow, inputs, y, w, rows, group, settings)
+        seeds = np.random.SeedSequence((seed, column)).spawn(TREES if len(rows) >= FEWEST else 0)
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # trees grow without the GIL
+            columns.append(list(pool.map(make, seeds)))
+    return _join(columns, inputs, task)
+
+
+def leaf_size(values: int) -> int:
+    """The fewest values in a leaf with which the trees on this number of values have at most ``LEAVES`` leaves.
+
+    >>> leaf_size(1_000), leaf_size(30_000)
+    (2, 6)
+    """
+    return max(SMALLEST, math.ceil(values * TREES / LEAVES))
+
+
+class Tree(NamedTuple):
+    """A tree of scikit-learn, and the molecules that were not in its bootstrap sample, [R] bool."""
+
+    fitted: Any
+    out_of_bag: NDArray[np.bool_]
+
+
+def _grow(
+    inputs: Inputs,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    group: NDArray[np.int64],
+    settings: Mapping[str, Any],
+    seed: np.random.SeedSequence,
+) -> Tree:
+    """One tree on a bootstrap sample of the molecules of ``rows``."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    random = np.random.default_rng(seed)
+    molecules = np.unique(group[rows])
+    count = np.bincount(random.choice(molecules, len(molecules)), minlength=group.max() + 1)[group]
+    drawn = rows[count[rows] > 0]
+    # For labels 0 and 1, squared errors are half the Gini impurity, and the mean of a leaf is a probability.
+    tree = DecisionTreeRegressor(**settings, random_state=int(random.integers(2**31)))
+    share = weight / weight[rows].mean()  # so that equal weights are none, to the last bit
+    return Tree(tree.fit(inputs[drawn], y[drawn], (share * count)[drawn]), count == 0)
+
+
+def _join(columns: Sequence[Sequence[Tree]], inputs: Inputs, task: Task) -> FittedForest:
+    """The trees of all targets as one forest; node 0 is a leaf, the tree of targets without any."""
+    zero = (np.array([LEAF], dtype=np.int16), np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.int32))
+    nodes, roots, start = [zero], np.zeros((len(columns), TREES), dtype=np.int32), 1
+    for column, trees in enumerate(columns):
+        for index, tree in enumerate(trees):
+            roots[column, index] = start
+            nodes.append(pack_tree(tree.fitted.tree_, start))
+            start += len(nodes[-1][0])
+    feature, number, right = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*nodes, strict=True))
+    weight = torch.tensor([WEIGHT if trees else 0.0 for trees in columns], dtype=torch.float64)
+    width = torch.tensor([inputs.shape[1]], dtype=torch.int32)
+    forest = Forest(feature, number, right, torch.from_numpy(roots), weight, width)
+    out_of_bag = torch.from_numpy(np.stack([_out_of_bag(trees, inputs) for trees in columns], axis=1))
+    return FittedForest(forest, as_outputs(out_of_bag, task))
+
+
+def _out_of_bag(trees: Sequence[Tree], inputs: Inputs) -> NDArray[np.float64]:
+    """The mean over the trees that a molecule was not in the sample of, [R]; 0 if there are no trees."""
+    total, count = np.zeros(len(inputs)), np.zeros(len(inputs))
+    for fitted, out_of_bag in trees:
+        if out_of_bag.any():
+            total[out_of_bag] += fitted.predict(inputs[out_of_bag])
+        count += out_of_bag
+    mean: NDArray[np.float64] = total / np.where(count > 0, count, np.nan if trees else 1.0)
+    return mean
+
+
+def pack_tree(tree: Any, start: int) -> tuple[NDArray[np.int16], NDArray[np.float32], NDArray[np.int32]]:
+    """Features, numbers and right children of the nodes of scikit-learn's ``tree_``, the first of them at ``start``.
+
+    Thresholds are rounded down, so that the same float32 features are at most equal to them.
+    """
+    leaf = tree.children_left < 0
+    assert (tree.children_left[~leaf] == np.flatnonzero(~leaf) + 1).all()
+    threshold = tree.threshold.astype(np.float32)
+    rounded = np.where(threshold > tree.threshold, np.nextafter(threshold, np.float32(-np.inf)), threshold)
+    number = np.where(leaf, tree.value[:, 0, 0], rounded).astype(np.float32)
+    right = np.where(leaf, 0, start + tree.children_right).astype(np.int32)
+    return np.where(leaf, LEAF, tree.feature).astype(np.int16), number, right
+
+
+def one_hot(classes: Tensor, count: int) -> Tensor:
+    """Labels 0 and 1 of each of ``count`` classes, NaN where the class is missing: [R, 1] -> [R, C].
+
+    >>> one_hot(torch.tensor([[1.0], [float("nan")]]), 2).tolist()
+    [[0.0, 1.0], [nan, nan]]
+    """
+    labels = (classes == torch.arange(count)).to(classes.dtype)
+    return labels.where(~classes.isnan(), torch.nan)
+
+
+def as_outputs(values: Tensor, task: Task) -> Tensor:
+    """Standardized numbers as they are, probabilities as the outputs that stand for them: float32, as of networks.
+
+    Probabilities of several classes, each of trees of its own, are made to sum to 1 by the softmax behind.
+
+    >>> as_outputs(torch.tensor([0.0, 0.5]), "multi-label").tolist()
+    [-inf, 0.0]
+    """
+    if task == "regression":
+        return values.float()
+    return (values.clamp(min=RAREST).log() if task == "multiclass" else values.logit()).float()
