@@ -19,7 +19,7 @@ from dgn.molecules.columns import Task
 from dgn.training.model import TrainedModel
 
 DESCRIPTORS = "rdkit+morgan"  # that the trees read (:func:`dgn.data.datasets.descriptors.describe`)
-TREES = 100  # of each target
+TREES = 200  # of each target
 SMALLEST = 2  # molecules of a leaf: as accurate as 1, in half the nodes
 LEAVES = 500_000  # of all trees: with more, leaves have more molecules, so that the forest stays below 10 MB
 WEIGHT = 0.5  # of the forest in the prediction; the networks share the rest
@@ -187,7 +187,7 @@ def leaf_size(values: int) -> int:
     """The fewest values in a leaf with which the trees on this number of values have at most ``LEAVES`` leaves.
 
     >>> leaf_size(1_000), leaf_size(30_000)
-    (2, 6)
+    (2, 12)
     """
     return max(SMALLEST, math.ceil(values * TREES / LEAVES))
 
