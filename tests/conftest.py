@@ -65,6 +65,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> FakeTraining:
     monkeypatch.setattr(
         "dgn.training.load.load_graphs", lambda experiment, *_: digits if experiment.data.dataset == "digits" else zinc
     )
+    monkeypatch.setattr("dgn.cli.train.draw_misread", lambda *_: None)  # there is no model
     return fake
 
 
