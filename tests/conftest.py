@@ -66,6 +66,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> FakeTraining:
         "dgn.training.load.load_graphs", lambda experiment, *_: digits if experiment.data.dataset == "digits" else zinc
     )
     monkeypatch.setattr("dgn.cli.train.draw_misread", lambda *_: None)  # there is no model
+    monkeypatch.setattr("dgn.training.devices.free_memory", lambda: None)  # garbage of a test process takes seconds
     return fake
 
 
