@@ -1,17 +1,12 @@
 """The layout groups edges by node, keeps their order, and is computed once."""
 
-import warnings
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
 
 from dgn import Graph, as_graph
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # PyG calls torch.jit.script while it is imported
-    from torch_geometric.data import Batch, Data
 
 quick = settings(deadline=None, max_examples=40, derandomize=True)
 

@@ -1,9 +1,7 @@
 """Named and random graphs for the spectral tests."""
 
-import warnings
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
 
 import pytest
 import torch
@@ -76,12 +74,3 @@ def build() -> Callable[[str], Graph]:
 def graph(request: pytest.FixtureRequest, build: Callable[[str], Graph]) -> Graph:
     """The graph that an indirect parameter describes."""
     return build(request.param)
-
-
-@pytest.fixture(scope="session")
-def pyg_data() -> type[Any]:
-    """PyG's ``Data``."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # PyG calls torch.jit.script while it is imported
-        from torch_geometric.data import Data
-    return Data

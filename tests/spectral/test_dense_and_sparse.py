@@ -49,13 +49,15 @@ def both(
     return results[0], results[1]
 
 
-def assert_agree(dense: Directions, sparse: Directions) -> None:
+def assert_agree(dense: Directions, sparse: Directions, may_doubt: bool = False) -> None:
+    """``may_doubt``: the sparse route, whose error is larger, may leave a sign open that the dense one decides."""
     torch.testing.assert_close(sparse.eigenvalues, dense.eigenvalues, atol=1e-10, rtol=0)
     torch.testing.assert_close(sparse.gap, dense.gap, atol=1e-9, rtol=0)
     torch.testing.assert_close(sparse.repeated(), dense.repeated())
     simple = ~dense.repeated()[0]
-    assert torch.equal(sparse.sign_is_canonical[:, simple], dense.sign_is_canonical[:, simple])
-    fixed = simple & dense.sign_is_canonical[0]
+    fixed = simple & sparse.sign_is_canonical[0]
+    certain = simple & dense.sign_is_canonical[0]
+    assert torch.equal(fixed, fixed & certain if may_doubt else certain)
     torch.testing.assert_close(sparse.potential[:, fixed], dense.potential[:, fixed], atol=1e-7, rtol=0)
     for column in torch.nonzero(simple & ~fixed).flatten().tolist():
         assert_same_eigenspace(sparse.potential[:, [column]], dense.potential[:, [column]], tolerance=1e-7)
@@ -97,7 +99,7 @@ def test_sparse_equals_dense_where_one_weak_edge_joins_two_halves(
     weight[(graph.edge_index.sum(dim=0) == 101)] = bridge  # the edge between nodes 50 and 51
     dense, sparse = both(graph, normalization, weight, monkeypatch)
     assert sparse_calls.call_count == 1
-    assert_agree(dense, sparse)
+    assert_agree(dense, sparse, may_doubt=bridge < 1e-7)  # an odd vector of one half, but for what crosses the bridge
 
 
 @every_normalization

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import astuple
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 import dgn
 from dgn import Directions, Graph
@@ -269,11 +269,11 @@ def test_directed_input_is_symmetrised(graph: Graph) -> None:
     assert_same(dgn.directions(one_way, graph.num_nodes), dgn.directions(both_ways, graph.num_nodes))
 
 
-def test_pyg_data_is_a_graph_with_its_weights(build: Callable[[str], Graph], pyg_data: type[Any]) -> None:
+def test_pyg_data_is_a_graph_with_its_weights(build: Callable[[str], Graph]) -> None:
     graph = build("connected 12 7")
     weight = torch.linspace(0.5, 2.0, graph.num_edges, dtype=torch.float64)
-    plain = pyg_data(edge_index=graph.edge_index, num_nodes=12)
-    weighted = pyg_data(edge_index=graph.edge_index, edge_weight=weight, num_nodes=12)
+    plain = Data(edge_index=graph.edge_index, num_nodes=12)
+    weighted = Data(edge_index=graph.edge_index, edge_weight=weight, num_nodes=12)
     assert_same(dgn.directions(plain), dgn.directions(graph))
     assert_same(dgn.directions(weighted), dgn.directions(graph, edge_weight=weight))
     assert_same(dgn.directions(weighted, edge_weight=2 * weight), dgn.directions(graph, edge_weight=2 * weight))
@@ -296,8 +296,6 @@ def test_weights_of_packed_graphs_are_used() -> None:
 
 
 def test_a_data_attribute_may_be_called_edges() -> None:
-    from torch_geometric.data import Data
-
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     data = Data(edge_index=edge_index, num_nodes=3, edges=torch.zeros(4))
     assert torch.equal(dgn.directions(data, k=1).potential, dgn.directions(edge_index, k=1, num_nodes=3).potential)

@@ -71,7 +71,7 @@ def run_plan(plan: Plan, messages: Messages, weights: Weights, graph: Graph, bac
     call = _kernel_args(plan, messages, weights, graph, backend)
     if torch.compiler.is_compiling():
         return torch.ops.dgn.aggregate(  # type: ignore[no-any-return]
-            *call[:NUM_TENSORS], list(plan.codes), list(plan.columns), call.has_self, call.save, backend
+            *list(call)[:NUM_TENSORS], list(plan.codes), list(plan.columns), call.has_self, call.save, backend
         )[0]
     if call.save:
         return _Aggregate.apply(*call[:NUM_TENSORS], call, backend)  # type: ignore[no-untyped-call, no-any-return]
@@ -130,8 +130,9 @@ def _check_shapes(plan: Plan, messages: Messages, weights: Weights, graph: Graph
             )
     table_rows = e if table is not None and row is None else None
     expected = {"source": n, "target": n, "table": table_rows, "row": e, "node": n}
-    rows = {name: part.size(0) for name, part in messages._asdict().items() if part is not None}
-    channels = {part.size(1) for name, part in messages._asdict().items() if part is not None and name != "row"}
+    parts = {name: part for name, part in zip(expected, messages, strict=True) if part is not None}
+    rows = {name: part.size(0) for name, part in parts.items()}
+    channels = {part.size(1) for name, part in parts.items() if name != "row"}
     shapes = tuple(weights.edge.shape), tuple(weights.self.shape)
     if any(expected[name] not in (None, count) for name, count in rows.items()) or len(channels) > 1:
         raise ValueError(

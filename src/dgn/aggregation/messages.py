@@ -33,7 +33,8 @@ class Messages(NamedTuple):
         """All messages, sorted by target: [E, C]."""
         layout = graph.by_target
         row = layout.order if self.row is None else self.row
-        return self._replace(row=row).gather(layout.neighbor, gather_rows(graph.target, layout.order))
+        messages = Messages(self.source, self.target, self.table, row, self.node)
+        return messages.gather(layout.neighbor, gather_rows(graph.target, layout.order))
 
     def gather(self, source: Tensor, target: Tensor) -> Tensor:
         """The messages of edges with these ends, whose rows of the table are ``row``: [E, C]."""

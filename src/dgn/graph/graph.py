@@ -92,7 +92,7 @@ class Graph:
         return _keep(self.parts.derived, key, make)
 
     def _part(self, name: str, make: Callable[[], T]) -> T:
-        return _keep(vars(self.parts), name, make)
+        return _keep(self.parts.__dict__, name, make)
 
     def __repr__(self) -> str:
         graphs = "" if self.batch is None else f", num_graphs={self.num_graphs}"

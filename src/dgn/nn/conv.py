@@ -159,7 +159,7 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
         if self.update is None:
             self._build(infer_widths(self.widths, x))
             self.to(*((x.device, x.dtype) if isinstance(x, Tensor) else (x[0].device, x[0].dtype)))
-        if isinstance(x, tuple | list):
+        if isinstance(x, (tuple, list)):
             refuse_weights(weights)
             return self._bipartite(x, edge_index, edge_field, edge_attr, edge_weight, gap, size)
         if x.dim() != 2 or x.size(1) != self.in_channels or not x.is_floating_point():

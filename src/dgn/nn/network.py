@@ -198,7 +198,7 @@ class DGN(nn.Module):
             return None
         encoder = self.edge_encoder
         few = not isinstance(encoder, CategoryEncoder) or encoder.has_few_rows(len(edge_attr))
-        if isinstance(encoder, CategoryEncoder | EdgeTypeEncoder) and few:
+        if isinstance(encoder, (CategoryEncoder, EdgeTypeEncoder)) and few:
             table = encoder.as_table(edge_attr, graph.parts.sorted_by_target)
             table = table if table.sorted_by_target else table.sort(graph)
             together = edge_attr.is_cuda and self.training and not torch.compiler.is_compiling()

@@ -10,7 +10,7 @@ import torch
 
 import dgn
 
-PACKAGES = ("torch", "torch-geometric", "numpy", "scipy", "lightning", "torchmetrics", "numba", "triton")
+PACKAGES = ("torch-geometric", "numpy", "scipy", "lightning", "torchmetrics", "numba", "triton")
 
 
 @cache  # constant within a process, and git takes as long as many training steps
@@ -20,7 +20,7 @@ def collect_versions() -> dict[str, str]:
     >>> sorted({"dgn", "python", "torch", "machine"} - set(collect_versions()))
     []
     """
-    versions = {"dgn": dgn.__version__, "python": platform.python_version()}
+    versions = {"dgn": dgn.__version__, "python": platform.python_version(), "torch": str(torch.__version__)}
     for package in PACKAGES:
         try:
             versions[package] = version(package)

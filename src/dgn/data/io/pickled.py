@@ -17,12 +17,13 @@ DAMAGED = (
     ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, IndexError, KeyError, MemoryError,
     NotImplementedError, RuntimeError, TypeError, UnicodeError, ValueError, zipfile.BadZipFile,
 )  # fmt: skip
+_EMPTY_ARRAY = np.empty(0).__reduce__()[0]  # what pickles call first; NumPy 2 has it under another name than NumPy 1
 # What a pickle of tensors and arrays may call, by module and name; storages are the pickled bytes of another file.
 TENSORS = {
     ("numpy", "dtype"): np.dtype,
     ("numpy", "ndarray"): np.ndarray,
-    ("numpy.core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
-    ("numpy._core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
+    ("numpy.core.multiarray", "_reconstruct"): _EMPTY_ARRAY,
+    ("numpy._core.multiarray", "_reconstruct"): _EMPTY_ARRAY,
     ("collections", "OrderedDict"): dict,
     ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
     ("torch.storage", "_load_from_bytes"): lambda content: torch.load(io.BytesIO(content), weights_only=True),
