@@ -81,6 +81,7 @@ def test_attributions_are_in_units_of_the_target(
     settings = NetworkSettings(hidden=8, num_layers=2, aggregators=("mean", "dx1"), edge_dim=4, message="complex")
     experiment = Experiment(name="table", data=DataSettings(dataset="table"), network=settings)
     inputs = Inputs(ATOM_SIZES, BOND_SIZES, 2)
+    torch.manual_seed(0)
     networks = [build_for_inputs(settings, inputs).eval() for _ in range(3)]
     ensemble = TrainedModel(experiment, Signature("table", task, "", inputs, 1, featurization=CENTRES), networks)
     training = ["CCO", "CCN", "c1ccccc1"]
