@@ -26,7 +26,7 @@ from dgn.molecules.defaults import default_experiment, is_rare
 from dgn.molecules.domain import Domain
 from dgn.molecules.ensemble_training import TrainedEnsemble, is_paired, make_benchmark, train_ensemble
 from dgn.molecules.featurize import parse
-from dgn.molecules.forest import DESCRIPTORS, FittedForest, fit_forest, join_inputs, member_weights, one_hot
+from dgn.molecules.forest import DESCRIPTORS, fit_forest, join_inputs, member_weights, one_hot
 from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction, weighted_spread
 from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
@@ -145,8 +145,8 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on split 0, stop early and calibrate on split 1, score on split 2 (which may be empty)."""
-    base = PAIRS if is_paired(molecules.graphs) else CENTRES
-    featurization = with_descriptors(base, options.descriptors, DESCRIPTORS if options.forest else "")
+    paired = is_paired(molecules.graphs)
+    featurization = _featurization(paired, options)
     columns = molecules.graphs.graphs.get(GRAPH_ATTR)  # of --features
     molecules = replace(molecules, graphs=_with_descriptors(molecules, options.descriptors))
     learned = to_log(targets, molecules.values)
@@ -157,16 +157,13 @@ def fit_molecules(
     center, scale = _center_and_scale(train_values, task, width)
     standardized = learned if task == "multiclass" else (learned - center) / scale
     seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
-    folds = [Fold(seeds, split == 1)]
-    if task == "regression":  # probabilities are not calibrated: all molecules choose
-        folds = make_folds(molecules.keys, split, seeds, bool(options.search))
-    names, rare = [_name(molecules, standardized, fold.assign(split)) for fold in folds], is_rare(train_values, task)
-    experiment = default_experiment(len(train_values), seeds, names[0], task, options.epochs, rare)
-    if is_paired(molecules.graphs):  # in a mean, a small partner of a large molecule would count little
-        experiment = replace(experiment, network=replace(experiment.network, readout="sum-mean"))
+    is_calibrated = task == "regression"  # probabilities are not: all molecules choose
+    folds = (
+        make_folds(molecules.keys, split, seeds, bool(options.search)) if is_calibrated else [Fold(seeds, split == 1)]
+    )
+    names = [_name(molecules, standardized, fold.assign(split)) for fold in folds]
     initial = None if options.start is None else read_model(find_model(find_network(options.start)))
-    if initial is not None:
-        experiment = start_from(experiment, initial, str(options.start), options.freeze)
+    experiment = _experiment(train_values, task, names[0], seeds, paired, options, initial)
     data = experiment.data
     graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
     molecules = replace(molecules, graphs=graphs)
@@ -175,7 +172,7 @@ def fit_molecules(
         for fold in folds
     ]
     trained = _train(experiment, benchmarks, names, folds, options, folder, on_epoch, on_resume)
-    train, val, test = (take(molecules, (split == index).nonzero()[:, 0]) for index in range(3))
+    subsets = [take(molecules, (split == index).nonzero()[:, 0]) for index in range(3)]
     model = Model(
         task=task,
         targets=targets,
@@ -185,23 +182,47 @@ def fit_molecules(
         scale=scale,
         scores=torch.zeros(0, width, dtype=torch.float64),
         floor=torch.zeros_like(center),
-        domain=Domain.of(train.graphs, train.keys, options.seed),
+        domain=Domain.of(subsets[0].graphs, subsets[0].keys, options.seed),
     )
     outputs = trained.model.outputs(graphs)
     if options.forest:
-        forest = _fit_forest(molecules, columns, standardized, outputs.double().mean(dim=0), split, task, options.seed)
-        model, outputs = replace(model, forest=forest.forest), torch.cat([outputs, forest.out_of_bag[None]])
-    if task == "regression":
-        chose = torch.stack([fold.chooses[split == 1] for fold in folds for _ in fold.seeds])
-        model = _calibrate(model, outputs, molecules, split, chose)
-    predictions = [
-        model.combine(outputs[:, split == index], model.compare(subset.graphs))
-        for index, subset in ((1, val), (2, test))
-    ]
-    facts = {**(about or {}), **_facts(model, [train, val, test], predictions, trained)}
-    has_test = len(test.smiles) > 0
-    held_out, prediction = (test, predictions[1]) if has_test else (None, None)
+        model, outputs = _add_forest(model, outputs, molecules, columns, standardized, split, options.seed)
+    if is_calibrated:
+        model = _calibrate(model, outputs, molecules, split, folds)
+    predictions = [_predict(model, outputs, split, subsets, index) for index in (1, 2)]
+    facts = {**(about or {}), **_facts(model, subsets, predictions, trained)}
+    held_out, prediction = (subsets[2], predictions[1]) if len(subsets[2].smiles) else (None, None)
     return Fitted(replace(model, facts=facts), held_out, prediction, molecules, split)
+
+
+def _featurization(paired: bool, options: FitOptions) -> str:
+    """The name of the features of molecules, with the descriptors that networks read and those of the forest."""
+    beside = DESCRIPTORS if options.forest else ""
+    return with_descriptors(PAIRS if paired else CENTRES, options.descriptors, beside)
+
+
+def _predict(model: Model, outputs: Tensor, split: Tensor, subsets: Sequence[Molecules], index: int) -> Prediction:
+    """Predictions for a split from the outputs for all molecules, [M, R, T]."""
+    return model.combine(outputs[:, split == index], model.compare(subsets[index].graphs))
+
+
+def _experiment(
+    train_values: Tensor,
+    task: Task,
+    name: str,
+    seeds: tuple[int, ...],
+    paired: bool,
+    options: FitOptions,
+    initial: StoredModel | None,
+) -> Experiment:
+    """The settings of the networks: those of the model that the fit starts from, if there is one."""
+    rare = is_rare(train_values, task)
+    experiment = default_experiment(len(train_values), seeds, name, task, options.epochs, rare)
+    if paired:  # in a mean, a small partner of a large molecule would count little
+        experiment = replace(experiment, network=replace(experiment.network, readout="sum-mean"))
+    if initial is not None:
+        experiment = start_from(experiment, initial, str(options.start), options.freeze)
+    return experiment
 
 
 def _describe(molecules: Molecules, descriptors: str) -> Tensor:
@@ -261,37 +282,39 @@ def _train(
     return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials)
 
 
-def _fit_forest(
+def _add_forest(
+    model: Model,
+    outputs: Tensor,
     molecules: Molecules,
     columns: Tensor | None,
     values: Tensor,
-    networks: Tensor,
     split: Tensor,
-    task: Task,
     seed: int,
-) -> FittedForest:
-    """A forest on all molecules that are not held out for the test: it needs no validation.
+) -> tuple[Model, Tensor]:
+    """The model with a forest on all molecules that are not held out for the test: it needs no validation.
 
-    Where a value is a bound, the forest learns the prediction of the ``networks`` [R, T] that satisfies it, else the
-    bound.
+    Behind the ``outputs`` [M, R, T] of the networks are those of the trees that did not learn from a molecule. Where a
+    value is a bound, the forest learns the prediction of the networks that satisfies it, else the bound.
     """
-    if task == "multiclass":
+    networks = outputs.double().mean(dim=0)
+    if model.task == "multiclass":
         values = one_hot(values, networks.size(1))
     else:
         values = censored_target(values, networks, censoring_of(molecules))
     values = values.masked_fill((split == 2)[:, None], torch.nan)
     inputs = join_inputs(_describe(molecules, DESCRIPTORS), columns)
     weights = molecules.graphs.graphs.get(SAMPLE_WEIGHT)
-    return fit_forest(inputs, values, molecules.keys, weights, task, seed, columns is not None)
+    fitted = fit_forest(inputs, values, molecules.keys, weights, model.task, seed, columns is not None)
+    return replace(model, forest=fitted.forest), torch.cat([outputs, fitted.out_of_bag[None]])
 
 
-def _calibrate(model: Model, outputs: Tensor, molecules: Molecules, split: Tensor, chose: Tensor) -> Model:
+def _calibrate(model: Model, outputs: Tensor, molecules: Molecules, split: Tensor, folds: Sequence[Fold]) -> Model:
     """The model with conformal scores: errors of the members that a validation molecule did not choose.
 
     Shapes:
-        ``outputs`` [M, R, T] of the networks, and of trees that did not learn from a molecule; ``chose`` [M, V], of the
-        networks alone.
+        ``outputs`` [M, R, T] of the networks of all folds, and of trees that did not learn from a molecule.
     """
+    chose = torch.stack([fold.chooses[split == 1] for fold in folds for _ in fold.seeds])  # [M, V], of networks alone
     learned, val = model.learned(outputs), (split == 1).nonzero()[:, 0]
     weights = member_weights(len(learned), model.forest, len(model.scale))
     typical = weighted_spread(learned[:, split == 0], weights).nanmedian(dim=0).values
