@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+
+nbformat = pytest.importorskip("nbformat", reason="notebooks are run by nbclient, of the extra docs")
+nbclient = pytest.importorskip("nbclient", reason="notebooks are run by nbclient, of the extra docs")
 
 TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 
@@ -15,7 +16,7 @@ TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 def test_a_tutorial_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     notebook = nbformat.read(TUTORIALS / f"{name}.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
 
 def test_all_tutorials_are_tested() -> None:

@@ -39,11 +39,11 @@ def test_statistics_are_those_of_the_scored_weights_without_dropout(device, trai
             torch.testing.assert_close(first.running_mean, mean, rtol=1e-4, atol=1e-5)
             exact = {f"model.{name}": value.clone() for name, value in replica.network.state_dict().items()}
         scored = replica.state.scored()
-    assert all(torch.equal(scored[name], exact[name]) for name in scored if "running" in name)
-    averaged = "ema_decay" in training
-    assert averaged == all(
-        torch.equal(norm.running_mean, before) for norm, before in zip(norms(replica.network), live, strict=True)
-    )
+        assert all(torch.equal(scored[name], exact[name]) for name in scored if "running" in name)
+        averaged = "ema_decay" in training
+        assert averaged == all(
+            torch.equal(norm.running_mean, before) for norm, before in zip(norms(replica.network), live, strict=True)
+        )
     assert all(norm.momentum == 0.1 and not norm.training for norm in norms(replica.network))
 
 
