@@ -1,14 +1,15 @@
 """dgn fit beside chemprop and random forests on ten tables, with equal splits.
 
     python benchmarks/comparison.py FOLDER --tables TABLES [--only delaney,sider] [--models dgn,forest] \
-        [--seeds 0,1,2] [--split scaffold] [--rows 1000] [--members 5] [--epochs 2] [--device auto] [--hours 8]
+        [--seeds 0,1,2] [--split scaffold] [--rows 1000] [--members 5] [--epochs 2] [--device auto] [--hours 8] \
+        [--parallel 1] [--dearest-first]
     python benchmarks/comparison.py FOLDER --summary
 
 TABLES is a folder with MoleculeNet's tables (delaney.csv.gz, ...). A seed decides the split of a table and the seeds of
 all models: FOLDER/delaney-0 holds the first split of ESOL, which all models read, and a JSON for each model. A cell
-whose JSON is there is not run again; an interrupted one resumes. Cells run one after the other, each in a process of
-its own, the cheapest tables first; one that fails is reported, and run again by the next call. With ``--hours``, no
-cell begins later.
+whose JSON is there is not run again; an interrupted one resumes. Cells run in processes of their own, ``--parallel`` of
+them at a time, each of which trains as many networks of chemprop at a time, the cheapest tables first or last; one that
+fails is reported, and run again by the next call. With ``--hours``, no cell begins later.
 
 The summary is made of the cells alone: mean and standard deviation of the test score over the seeds, the mean rank over
 the tables that all models have, and CPU seconds per cell. Ensembles also give the score of one network, at their CPU
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,26 +77,34 @@ def cells(arguments: argparse.Namespace) -> list[Cell]:
 def run(arguments: argparse.Namespace) -> list[Cell]:
     """Run the unfinished cells; returns those that failed."""
     end = time.monotonic() + 3600 * arguments.hours
-    failed = []
-    for cell in cells(arguments):
-        if cell.file(arguments.folder).exists():
-            continue
+    todo = [cell for cell in cells(arguments) if not cell.file(arguments.folder).exists()]
+    todo = todo[::-1] if arguments.dearest_first else todo
+
+    def prepare(cell: Cell) -> None:
+        _start(cell, arguments, "--prepare").check_returncode()
+
+    def run_cell(cell: Cell) -> bool:
         if time.monotonic() > end:
-            print("out of time; the same command continues")
-            break
-        command = [sys.executable, Path(__file__).with_name("molecules.py"), *_options(cell, arguments)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
-        subprocess.run([*command, "--prepare"], check=True, env=environment, stdout=subprocess.DEVNULL)
-        process = subprocess.run(
-            [*command, "--only", f"{cell.model}:{cell.seed}"],
-            check=False,
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+            return True
+        process = _start(cell, arguments, "--only", f"{cell.model}:{cell.seed}")
         print(*cell, "done" if not process.returncode else process.stderr[-1500:], flush=True)
-        failed += [cell] * bool(process.returncode)
-    return failed
+        return process.returncode == 0
+
+    with ThreadPoolExecutor(arguments.parallel) as pool:
+        list(pool.map(prepare, {cell.folder(arguments.folder): cell for cell in todo}.values()))
+        passed = list(pool.map(run_cell, todo))
+    if time.monotonic() > end:
+        print("out of time; the same command continues")
+    return [cell for cell, ok in zip(todo, passed, strict=True) if not ok]
+
+
+def _start(cell: Cell, arguments: argparse.Namespace, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run molecules.py for a cell, in a process of its own."""
+    command = [sys.executable, str(Path(__file__).with_name("molecules.py")), *_options(cell, arguments), *more]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
+    return subprocess.run(
+        command, check=False, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
 
 
 def _options(cell: Cell, arguments: argparse.Namespace) -> list[str]:
@@ -102,6 +112,7 @@ def _options(cell: Cell, arguments: argparse.Namespace) -> list[str]:
     options += [text for target in TABLES[cell.table][0] for text in ("--target", target)]
     options += ["--split", arguments.split, "--split-seed", str(cell.seed), "--members", str(arguments.members)]
     options += ["--device", arguments.device, "--threads", str(arguments.threads)]
+    options += ["--parallel", str(arguments.parallel)]
     options += [] if arguments.rows is None else ["--rows", str(arguments.rows)]
     return options + ([] if arguments.epochs is None else ["--epochs", str(arguments.epochs)])
 
@@ -187,6 +198,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--parallel", type=int, default=1)
+    parser.add_argument("--dearest-first", action="store_true")
     parser.add_argument("--hours", type=float, default=float("inf"))
     parser.add_argument("--summary", action="store_true", help="print the table of the finished cells, and run nothing")
     arguments = parser.parse_args()

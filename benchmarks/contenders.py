@@ -2,7 +2,8 @@
 
 Every function takes the prepared table (columns smiles, t0, t1, ... and split), the task, a seed and the arguments of
 the command, and returns the predictions for "val" and "test": [members, molecules, targets]. An ensemble with a forest
-returns its prediction for "test" alone, and those of its networks as "networks_val" and "networks_test".
+returns its prediction for "test" alone, and those of its networks as "networks_val" and "networks_test". chemprop,
+which runs in processes of its own and keeps finished networks, also returns their CPU seconds.
 """
 
 import csv
@@ -12,8 +13,10 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,7 @@ from dgn.molecules.table import open_table
 
 Array = NDArray[np.float64]
 Predictions = dict[str, Array]
+PROCESSOR = "processor"  # the CPU seconds among predictions
 NETWORKS = "networks_"  # before the split in the name of predictions of the networks of an ensemble alone
 CHEMPROP = (sys.executable, Path(__file__).with_name("chemprop_seeded.py"))
 
@@ -122,16 +126,23 @@ def _positive(forest: Any, bits: NDArray[np.uint8]) -> Array:
 def run_chemprop_ensemble(
     path: Path, task: Task, seed: int, arguments: Namespace, featurizers: Sequence[str] = ()
 ) -> Predictions:
-    """``--members`` networks of chemprop with seeds of their own; those that are finished are not trained again."""
-    members = []
-    for member in range(arguments.members):
+    """``--members`` networks of chemprop with seeds of their own, ``--parallel`` of them at a time.
+
+    Those that are finished are not trained again; their CPU seconds are those of when they were.
+    """
+
+    def member_predictions(member: int) -> Predictions:
         file = path.parent / f"chemprop{''.join(featurizers)}-{seed}-member-{member}.npz"
         if not file.exists():
             predictions = run_chemprop(path, task, 100 * seed + member, arguments, featurizers)
             with atomic_file(file) as unfinished, unfinished.open("wb") as stream:
                 np.savez(stream, **predictions)
-        members.append(dict(np.load(file)))
-    return {split: np.concatenate([member[split] for member in members]) for split in members[0]}
+        return dict(np.load(file))
+
+    with ThreadPoolExecutor(arguments.parallel) as pool:
+        members = list(pool.map(member_predictions, range(arguments.members)))
+    processor = np.sum([member.pop(PROCESSOR) for member in members])
+    return {PROCESSOR: processor} | {split: np.concatenate([one[split] for one in members]) for split in members[0]}
 
 
 def run_chemprop(
@@ -156,14 +167,14 @@ def run_chemprop(
         *device,
     ]
     options += ["-t", "regression" if task == "regression" else "classification", "-o", folder]
-    _chemprop(seed, options + ([] if arguments.epochs is None else ["--epochs", arguments.epochs]))
+    seconds = _chemprop(seed, options + ([] if arguments.epochs is None else ["--epochs", arguments.epochs]))
     with (folder / "val.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["smiles"], *([one] for one in smiles[splits == "val"])])
     model = folder / "model_0"
     files = {"val": folder / "val_predictions.csv", "test": model / "test_predictions.csv"}
     options = ["predict", "-i", folder / "val.csv", "-s", "smiles", "--model-paths", model / "best.pt"]
-    _chemprop(seed, [*options, *device, "-o", files["val"]])
-    predictions = {}
+    seconds += _chemprop(seed, [*options, *device, "-o", files["val"]])
+    predictions = {PROCESSOR: np.array(seconds)}
     for split, file_path in files.items():
         with file_path.open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -173,11 +184,16 @@ def run_chemprop(
     return predictions
 
 
-def _chemprop(seed: int, options: list[Any]) -> None:
-    command = [*map(str, [*CHEMPROP, seed, *options])]
-    process = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ)
-    if process.returncode:
-        raise RuntimeError(f"chemprop: expected exit status 0, got {process.returncode}: {process.stderr[-2000:]}")
+def _chemprop(seed: int, options: list[Any]) -> float:
+    """Run a command of chemprop; returns its CPU seconds."""
+    with TemporaryFile("w+") as output:
+        process = subprocess.Popen([*map(str, [*CHEMPROP, seed, *options])], stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        if process.returncode:
+            raise RuntimeError(f"chemprop: expected exit status 0, got {process.returncode}: {output.read()[-2000:]}")
+    return usage.ru_utime + usage.ru_stime
 
 
 CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Predictions]] = {

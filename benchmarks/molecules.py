@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from contenders import CONTENDERS, NETWORKS, Array, read_rows
+from contenders import CONTENDERS, NETWORKS, PROCESSOR, Array, read_rows
 
 from dgn.molecules.columns import Target
 from dgn.molecules.rows import TableData, read_table, take
@@ -92,7 +92,7 @@ def run_one(arguments: argparse.Namespace, name: str, seed: int) -> None:
     task = json.loads((arguments.out / ABOUT).read_text())["task"]
     predictions = CONTENDERS[name](arguments.out / PREPARED, task, seed, arguments)
     report: dict[str, Any] = {"model": name, "seed": seed, "seconds": time.perf_counter() - start}
-    report["processor"] = processor() - cpu_start
+    report["processor"] = float(predictions.pop(PROCESSOR, processor() - cpu_start))
     report["options"] = {key: getattr(arguments, key) for key in ("epochs", "members", "threads", "device")}
     report["scores"] = {
         split: scores(arguments.out, split, predictions[split].mean(axis=0)) for split in SPLITS if split in predictions
@@ -171,7 +171,7 @@ def summarize(folder: Path, metric: str | None = None, split: str = "test") -> N
     print(f"{about['table']}, {about['split']} split {about['molecules']}; {split} {metric}")
     print("model        runs  one network       one run           all runs          seconds  processor")
     for name in CONTENDERS:
-        runs = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name}-*.json"))]
+        runs = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name}-[0-9]*.json"))]
         files = [np.load(folder / f"{name}-{run['seed']}.npz") for run in runs]
         predictions = [file[split] for file in files if split in file]
         if not predictions:
@@ -191,7 +191,7 @@ def summarize(folder: Path, metric: str | None = None, split: str = "test") -> N
 
 def compare_with(folder: Path, name: str, split: str, metric: str) -> None:
     """dgn and another model of the same seed: the score of their mean prediction, the difference of their scores."""
-    ours = {path.name.removeprefix("dgn-"): path for path in sorted(folder.glob("dgn-*.npz"))}
+    ours = {path.name.removeprefix("dgn-"): path for path in sorted(folder.glob("dgn-[0-9]*.npz"))}
     files = [(path, folder / f"{name}-{seed}") for seed, path in ours.items() if (folder / f"{name}-{seed}").exists()]
     loaded = [(np.load(a), np.load(b)) for a, b in files]
     pairs = [(a[split].mean(axis=0), b[split].mean(axis=0)) for a, b in loaded if split in b]
