@@ -40,7 +40,7 @@ TABLES = {  # the target columns (none: detected) and the metric, from the cheap
     "lipo": ((), "rmse"),
     "qm7": ((), "mae"),
     "tox21": ((), "roc-auc"),
-    "qm8": ((), "mae"),
+    "qm8": (tuple(f"{kind}-{method}" for method in ("CC2", "PBE0", "CAM") for kind in ("E1", "E2", "f1", "f2")), "mae"),
 }
 MODELS = ("forest", "descriptor-forest", "dgn", "chemprop-ensemble", "chemprop-rdkit")
 ENSEMBLES = {"dgn": "dgn", "chemprop-ensemble": "chemprop"}  # whose parts are scored too
@@ -80,18 +80,23 @@ def run(arguments: argparse.Namespace) -> list[Cell]:
     todo = [cell for cell in cells(arguments) if not cell.file(arguments.folder).exists()]
     todo = todo[::-1] if arguments.dearest_first else todo
 
-    def prepare(cell: Cell) -> None:
-        _start(cell, arguments, "--prepare").check_returncode()
+    def prepare(cell: Cell) -> str:
+        process = _start(cell, arguments, "--prepare")
+        return process.stderr[-1500:] if process.returncode else ""
 
     def run_cell(cell: Cell) -> bool:
-        if time.monotonic() > end:
+        error = errors[cell.folder(arguments.folder)]
+        if not error and time.monotonic() > end:
             return True
-        process = _start(cell, arguments, "--only", f"{cell.model}:{cell.seed}")
-        print(*cell, "done" if not process.returncode else process.stderr[-1500:], flush=True)
-        return process.returncode == 0
+        if not error:
+            process = _start(cell, arguments, "--only", f"{cell.model}:{cell.seed}")
+            error = process.stderr[-1500:] if process.returncode else ""
+        print(*cell, error or "done", flush=True)
+        return not error
 
     with ThreadPoolExecutor(arguments.parallel) as pool:
-        list(pool.map(prepare, {cell.folder(arguments.folder): cell for cell in todo}.values()))
+        tables = {cell.folder(arguments.folder): cell for cell in todo}
+        errors = dict(zip(tables, pool.map(prepare, tables.values()), strict=True))
         passed = list(pool.map(run_cell, todo))
     if time.monotonic() > end:
         print("out of time; the same command continues")

@@ -1,5 +1,6 @@
 """The comparison of benchmarks/comparison.py: cells that resume, and a table made of them alone."""
 
+import gzip
 import json
 import sys
 from importlib import import_module
@@ -43,6 +44,24 @@ def test_the_table_is_made_of_the_cells(comparison: Any, tmp_path: Path) -> None
     assert lines[4] == "| sider | roc-auc | 0.700 ± 0.000 (2) | 0.600 ± 0.000 (2) |"
     assert lines[5] == "| mean rank |  | 1.50 | 1.50 |"
     assert lines[6] == "| CPU seconds per cell |  | 10 | 10 |"
+
+
+def test_a_table_that_cannot_be_read_stops_no_other(
+    comparison: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables, molecules = tmp_path / "tables", ["C" * (1 + i % 20) + "O" * (i % 3) for i in range(40)]
+    tables.mkdir()
+    rows = [f"{smiles},{len(smiles)}.5" for smiles in dict.fromkeys(molecules)]
+    for name, lines in {"freesolv": ["molecule,y", "water,a", "salt,b"], "delaney": ["smiles,y", *rows]}.items():
+        (tables / f"{name}.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    options = ["--tables", str(tables), "--only", "freesolv,delaney", "--seeds", "0", "--models", "forest"]
+    monkeypatch.setattr(sys, "argv", ["comparison.py", str(tmp_path / "out"), *options, "--split", "random"])
+    with pytest.raises(SystemExit, match="1 cells failed"):
+        comparison.main()
+    output = capsys.readouterr().out
+    assert "freesolv 0 forest" in output
+    assert "smiles: expected a column of SMILES" in output.partition("delaney")[0]
+    assert "delaney 0 forest done" in output
 
 
 @pytest.mark.slow
