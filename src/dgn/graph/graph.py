@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dgn.graph.checks import HAS_TRITON, check_edge_index, check_inferred_nodes, check_num_nodes
-from dgn.graph.memo import remember_with
+from dgn.graph.memo import make_constant, remember_with
 from dgn.kernels.layout import SortedEdges
 
 T = TypeVar("T")
@@ -359,8 +359,7 @@ def _keep(parts: dict[Any, Any], key: Hashable, make: Callable[[], T]) -> T:
         return part
     if torch.compiler.is_compiling():
         return make()
-    with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
-        part = parts[key] = make()
+    part = parts[key] = make_constant(make)
     return part
 
 

@@ -33,17 +33,7 @@ def remember(memos: MutableMapping[Any, Any], key: Hashable, tensors: tuple[Tens
     step is traced or captured in a CUDA graph, whose tensors change behind PyTorch's back, nor of tensors that are
     being learned or were made in inference mode, which has no versions.
     """
-    if not may_remember(tensors):
-        return make()
-    versions = tuple(tensor._version for tensor in tensors)
-    memo: Memo | None = memos.get(key)
-    if memo is not None and memo.fits(tensors, versions):
-        value: T = memo.value
-        return value
-    with torch.inference_mode(False), torch.no_grad():  # what is kept may be trained with later
-        value = make()
-    memos[key] = Memo(tuple(weakref.ref(tensor) for tensor in tensors), versions, value)
-    return value
+    return _remember(memos, key, tensors, make) if may_remember(tensors) else make()
 
 
 def remember_with(tensor: Tensor, key: Hashable, make: Callable[[], T]) -> T:
@@ -53,7 +43,29 @@ def remember_with(tensor: Tensor, key: Hashable, make: Callable[[], T]) -> T:
     memos = _BY_TENSOR.get(tensor)
     if memos is None:
         memos = _BY_TENSOR[tensor] = {}
-    return remember(memos, key, (tensor,), make)
+    return _remember(memos, key, (tensor,), make)
+
+
+def _remember(memos: MutableMapping[Any, Any], key: Hashable, tensors: tuple[Tensor, ...], make: Callable[[], T]) -> T:
+    versions = tuple(tensor._version for tensor in tensors)
+    memo: Memo | None = memos.get(key)
+    if memo is not None and memo.fits(tensors, versions):
+        value: T = memo.value
+        return value
+    value = make_constant(make)
+    memos[key] = Memo(tuple(weakref.ref(tensor) for tensor in tensors), versions, value)
+    return value
+
+
+def make_constant(make: Callable[[], T]) -> T:
+    """``make()`` without gradients and outside inference mode, as what is kept may be trained with later.
+
+    Both are entered only where they do not hold yet, which would take as long as a launch.
+    """
+    if not (torch.is_grad_enabled() or torch.is_inference_mode_enabled()):
+        return make()
+    with torch.inference_mode(False), torch.no_grad():
+        return make()
 
 
 def may_remember(tensors: tuple[Tensor, ...]) -> bool:
