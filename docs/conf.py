@@ -36,11 +36,13 @@ myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks hold their outputs, and tests/test_tutorials.py runs them
 nb_merge_streams = True
 nb_output_stderr = "remove"
+nb_render_markdown_format = "gfm"  # outputs have tables
 
 # The reference, from docstrings.
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_inherit_docstrings = False
 python_maximum_signature_line_length = 130
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Shapes", "returns_style"), "Laws"]

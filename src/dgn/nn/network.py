@@ -32,8 +32,7 @@ class DGN(nn.Module):
 
     Args:
         node_encoder: maps node inputs to ``settings.hidden`` channels: ``CategoryEncoder``, ``nn.Linear``, ...; a
-        number
-            of input channels stands for a linear map of them.
+            number of input channels stands for a linear map of them.
         settings: width, depth, aggregators and all else that makes a network (:class:`NetworkSettings`).
         out_channels: number of outputs.
         delta: mean of log(degree + 1) over the training nodes, which scalers other than identity need.
