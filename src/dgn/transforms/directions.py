@@ -30,7 +30,9 @@ class AddDirections(BaseTransform):
 
     Both are float32, computed in float64, component by component; so is ``gap`` [N, k], the relative gap between the
     eigenvalue of each direction and the next one (:class:`dgn.Directions`), from which groups of directions are formed.
-    ``component`` [N] is the connected component of each node. Weights in ``data.edge_weight`` enter the Laplacian.
+    ``component`` [N] is the connected component of each node. Weights in ``data.edge_weight`` enter the Laplacian. An
+    edge that is given one way counts as undirected there, and has its field one way. A component of too few nodes for k
+    directions has zeros in the last ones.
 
     ``weighted_field`` multiplies the field by them (:func:`dgn.gradient`). ``arcsine`` takes the arcsine of the
     potentials (:func:`dgn.arcsine`), whose slope is nearly even.

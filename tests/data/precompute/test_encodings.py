@@ -8,7 +8,7 @@ import torch
 
 from dgn.data import PackedGraphs
 from dgn.data.benchmark import Benchmark, load_benchmark
-from dgn.data.precompute.encodings import structural_encodings, with_encodings
+from dgn.data.precompute.encodings import add_encodings, structural_encodings, with_encodings
 from dgn.encodings import return_probabilities, ring_counts
 from dgn.testing import complete, cycle, path
 
@@ -77,6 +77,14 @@ def test_edge_types_are_those_of_the_training_graphs() -> None:
     edge_type, edge_attr = encoded.graphs.edges["edge_attr"], make().graphs.edges["edge_attr"]
     assert torch.equal(rows[edge_type][:, 0], edge_attr)  # also in the clique, whose triangles are unseen in training
     assert torch.equal(rows[edge_type][:10, 2], torch.ones(10, dtype=torch.long))
+
+
+def test_other_edge_features_than_in_training_are_named() -> None:
+    structure = with_encodings(make(), ring_sizes=(3, 5)).structure
+    assert structure is not None
+    without = replace(make().graphs, edges={})
+    with pytest.raises(ValueError, match="edge_attr: expected 1 categories of each edge, as in training, got none"):
+        add_encodings(without, structure)
 
 
 def test_the_scale_is_that_of_the_training_graphs() -> None:

@@ -77,9 +77,20 @@ def add_encodings(graphs: PackedGraphs, structure: Structure) -> PackedGraphs:
     if counts is None:
         return graphs
     if structure.edge_types is not None:
+        _check_categories(graphs, len(structure.edge_types.sizes))
         attributes = edge_attributes(graphs.edges.get("edge_attr"), counts)
         return graphs.with_values(edges={"edge_attr": structure.edge_types.assign(attributes)})
     return append_edge_features(graphs, counts)
+
+
+def _check_categories(graphs: PackedGraphs, expected: int) -> None:
+    attributes = graphs.edges.get("edge_attr")
+    columns = 0 if attributes is None else as_columns(attributes).size(1)
+    if columns != expected:
+        raise ValueError(
+            f"edge_attr: expected {expected} categories of each edge, as in training, got {columns or 'none'}; pass "
+            "the same features"
+        )
 
 
 def describe_structure(structure: Structure | None) -> str:
