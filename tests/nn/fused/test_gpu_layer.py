@@ -12,9 +12,9 @@ from dgn.nn.edge_features import EdgeTable
 from dgn.nn.fused.gpu_conv import NARROW, block_diag
 from dgn.nn.layer import DGNLayer, epilogue
 from dgn.testing import random_graph
-from tests.interpreter import DEVICE, check_in_interpreter, somewhere
+from tests.interpreter import DEVICE, INTERPRETED, check_in_interpreter, somewhere
 
-NODES = 80
+NODES = 40 if INTERPRETED else 80  # the interpreter takes its time for each node
 SHAPES = [  # message, kinds of edges (-1: numbers), dx_reference, in, out, scalers, towers
     ("simple", 0, "message", 6, 6, 1, 1),
     ("simple", 0, "message", 20, 9, 3, 1),
@@ -50,7 +50,7 @@ def run(way, dtype, shape, parts):
     layer = DGNLayer(conv, dropout=0.4 if "kept" in parts else 0.0).to(DEVICE, dtype)
     for parameter in layer.parameters():
         parameter.data = draw(*parameter.shape)
-    edge_index, _ = random_graph(NODES, 0.06, torch.Generator().manual_seed(1))
+    edge_index, _ = random_graph(NODES, 4.8 / NODES, torch.Generator().manual_seed(1))
     graph = as_graph(edge_index.to(DEVICE), NODES)
     table = draw(graph.num_edges if kinds < 0 else kinds, 3).requires_grad_() if kinds else None
     row = torch.randint(max(kinds, 1), (graph.num_edges,), generator=generator).to(DEVICE)
