@@ -28,7 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "figures"]
+exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "figures", "tutorials/*/*"]  # the last: what a tutorial writes
 
 # Markdown and notebooks. Anchors are those of a code host, so that one link works in both places.
 myst_enable_extensions = ["dollarmath", "colon_fence"]

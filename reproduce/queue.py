@@ -5,6 +5,7 @@ import json
 import signal
 import tarfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,15 @@ from reproduce.cells import choose
 from reproduce.results import read_results
 from reproduce.run import run_cells
 
-QUEUE = (("table1", "zinc"), ("table2", "zinc"), ("plus", "zinc"), ("table2", "molpcba"), ("table1", "molpcba"))
+QUEUE = (
+    ("table1", "zinc"),
+    ("table2", "zinc"),
+    ("plus", "zinc"),
+    ("table2", "molpcba"),
+    ("table1", "molpcba"),
+    ("augmentation", "cifar10"),
+    ("plus", "peptides-func"),
+)
 RESULTS = Path("results")
 LARGEST_ARCHIVE = 15 * 2**20  # bytes before compression; larger checkpoints stay on the machine
 CHECKPOINT = "checkpoint.safetensors"
@@ -42,9 +51,9 @@ def command(
 ) -> None:
     """Train the cells that lack results, in the order of the queue, until the time limit.
 
-    A seed has a result if one is committed in results/ for the same data, or present in the runs folder. An
-    interrupted cell resumes from its checkpoint. The archive is updated whenever a seed finishes: unpack it in the
-    checkout, then run python -m reproduce results --collect runs.
+    Cells whose data are not in the folder are left out. A seed has a result if one is committed in results/ for the
+    same data, or present in the runs folder. An interrupted cell resumes from its checkpoint. The archive is updated
+    whenever a seed finishes: unpack it in the checkout, then run python -m reproduce results --collect runs.
     """
     console = make_console()
     cells = unfinished(data, runs, [prefix for prefix in only.split(",") if prefix], change or [])
@@ -59,18 +68,27 @@ def command(
 
 
 def unfinished(data: str, runs: Path, only: list[str], changes: list[str]) -> list[Experiment]:
-    """The cells that lack a result for some seed, in training order."""
+    """The cells that lack a result for some seed and whose data are there, in training order."""
     names = [cell.name for table, dataset in QUEUE for cell in choose(table, [dataset])]
     chosen = [name for name in names if not only or name.startswith(tuple(only))]
     cells = [load_experiment(name, [f"data.path={data}", *changes]) for name in chosen]
-    notes = {dataset: load_benchmark(dataset, data).note for dataset in {cell.data.dataset for cell in cells}}
+    notes = read_notes({cell.data.dataset for cell in cells}, data)
     committed = read_results(RESULTS)
 
     def has_results(cell: Experiment) -> bool:
         present = {run.seed for run in committed.get(cell.name, ()) if run.data == notes[cell.data.dataset]}
         return set(cell.training.seeds) <= present or is_finished(cell, runs)
 
-    return [cell for cell in cells if not has_results(cell)]
+    return [cell for cell in cells if cell.data.dataset in notes and not has_results(cell)]
+
+
+def read_notes(datasets: set[str], data: str) -> dict[str, str]:
+    """What is said of the data of each dataset in the folder; those that are not there are left out."""
+    notes = {}
+    for dataset in sorted(datasets):
+        with suppress(FileNotFoundError):
+            notes[dataset] = load_benchmark(dataset, data).note
+    return notes
 
 
 class Archive:

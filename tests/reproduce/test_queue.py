@@ -74,3 +74,14 @@ def test_a_cell_is_finished_when_all_chosen_seeds_are(tmp_path: Path, monkeypatc
 
     assert unfinished("training.seeds=[41]") == []
     assert unfinished("training.seeds=[41,95]") == ["zinc/tuned"]
+
+
+def test_cells_without_data_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_benchmark(dataset: str, _: str) -> SimpleNamespace:
+        if dataset != "zinc":
+            raise FileNotFoundError(dataset)
+        return SimpleNamespace(note="molecules")
+
+    monkeypatch.setattr(queue, "RESULTS", tmp_path / "none")
+    monkeypatch.setattr(queue, "load_benchmark", load_benchmark)
+    assert {cell.data.dataset for cell in queue.unfinished("data", tmp_path, [], [])} == {"zinc"}
