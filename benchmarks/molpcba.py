@@ -1,11 +1,13 @@
 """Training of the tuned MolPCBA network (6.7 million parameters) on graphs of the real sizes with random labels.
 
     python benchmarks/molpcba.py [--sizes molpcba_split.npz] [--graphs 350343] [--epochs 3] [--device cuda|cpu]
+        [--widest 256] [--profile 45]
 
 The labels of MolPCBA are not needed to know how fast it trains. ``--sizes`` is a file with ``num_nodes``, ``num_bonds``
 and ``split`` of its 437,929 molecules; without it, sizes with the same mean are drawn. Molecules are chains with
 branches and rings, made with a fixed seed; features and labels are random, two fifths of the labels present. Prints
-graphs per second, the most memory, and the time of an epoch of all 350,343 training graphs.
+graphs per second, the most memory, and the time of an epoch of all 350,343 training graphs. ``--widest`` lets layers of
+more channels than usual be fused (``dgn.nn.fused.select.WIDEST``): whether that pays is to be measured.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from training import make_replica, time_epochs
 from dgn.data.benchmark import ATOMS, BONDS, TASKS, Benchmark
 from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
+from dgn.nn.fused import select
 from dgn.training.build import count_parameters
 from dgn.training.experiment import load_experiment
 from dgn.training.shared_data import prepare
@@ -43,8 +46,10 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
     parser.add_argument("--experiment", default="molpcba/tuned")
     parser.add_argument("--profile", type=int, default=0, metavar="N", help="name the N kernels that take longest")
+    parser.add_argument("--widest", type=int, default=select.WIDEST, help="most channels of a fused layer")
     parser.add_argument("--set", nargs="+", default=[], help="settings, as training.batch_size=512")
     arguments = parser.parse_args()
+    select.WIDEST = arguments.widest
     device = torch.device(arguments.device)
     where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     print(f"{where}, torch {torch.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC", flush=True)
