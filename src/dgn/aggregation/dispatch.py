@@ -208,8 +208,8 @@ class _Aggregate(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved, tensors = SavedTensors(*ctx.saved_tensors[:-NUM_TENSORS]), ctx.saved_tensors[-NUM_TENSORS:]
-        call = KernelArgs._make((*tensors, *ctx.rest))
+        tensors = ctx.saved_tensors
+        saved, call = SavedTensors(*tensors[:-NUM_TENSORS]), KernelArgs._make((*tensors[-NUM_TENSORS:], *ctx.rest))
         kernel_grads = kernel(ctx.backend).backward(call, grad.contiguous(), saved)
         return *input_gradients(call, grad, saved, kernel_grads, ctx.needs_input_grad, ctx.backend), None, None
 

@@ -26,25 +26,23 @@ SMALLEST_VARIANCE = 1e-5  # as in PyG: up to it the standard deviation and its g
 
 
 class SavedOutputs(NamedTuple):
-    """Which outputs are saved for the backward pass, and the number of columns of weights with an absolute value."""
+    """Which tensors are saved for the backward pass."""
 
     at_max: bool
     at_min: bool
     sign: bool
     average: bool
-    num_signed: int
 
 
 @cache
-def saved_outputs(codes: tuple[int, ...], columns: tuple[int, ...]) -> SavedOutputs:
+def saved_outputs(codes: tuple[int, ...]) -> SavedOutputs:
     """What the outputs of a plan save.
 
-    >>> saved_outputs((1, 2, 7), (0, 0, 0))
-    SavedOutputs(at_max=True, at_min=False, sign=True, average=False, num_signed=1)
+    >>> saved_outputs((1, 2, 7))
+    SavedOutputs(at_max=True, at_min=False, sign=True, average=False)
     """
-    signed = {column for code, column in zip(codes, columns, strict=True) if code == Code.ABSOLUTE}
     spread = Code.VAR in codes or Code.STD in codes
-    return SavedOutputs(Code.MAX in codes, Code.MIN in codes, bool(signed), spread, len(signed))
+    return SavedOutputs(Code.MAX in codes, Code.MIN in codes, Code.ABSOLUTE in codes, spread)
 
 
 class KernelArgs(NamedTuple):
@@ -106,24 +104,21 @@ class KernelArgs(NamedTuple):
         """Uninitialised outputs, and the tensors of the backward pass: indices of extremes, signs, averages.
 
         Averages are relative to the first message of a node, against cancellation of a common offset. What is not saved
-        has no rows, or is ``unused``, which takes no allocation.
+        has no rows, or is ``unused``, which takes no allocation. Signs are those of columns with an absolute value.
         """
         like, weights = self.example, self.weight.size(1)
-        n, c, saves = self.num_nodes, like.size(1), saved_outputs(tuple(self.codes), tuple(self.columns))
+        n, c, saves = self.num_nodes, like.size(1), saved_outputs(tuple(self.codes))
 
         def space(keep: bool, *shape: int, dtype: torch.dtype) -> Tensor:
             if self.save and keep:
                 return like.new_empty(n, *shape, dtype=dtype)
             return like.new_empty(0, *shape, dtype=dtype) if unused is None else unused
 
-        sign = space(saves.sign, weights, c, dtype=torch.int8)
-        if self.save and saves.sign and saves.num_signed != weights:
-            sign.zero_()  # of sums without an absolute value
         return (
             like.new_empty(n, len(self.codes), c),
             space(saves.at_max, c, dtype=torch.int32),
             space(saves.at_min, c, dtype=torch.int32),
-            sign,
+            space(saves.sign, weights, c, dtype=torch.int8),
             space(saves.average, c, dtype=torch.float64 if like.dtype == torch.float64 else torch.float32),
         )
 
