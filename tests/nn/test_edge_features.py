@@ -14,7 +14,7 @@ from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 from tests.networks import make_dgn
 
-NODES, PADDING = 30, 7
+NODES, PADDING = 20, 7
 AGGREGATORS = ["mean", "max", "min", "std", "dx1", "av1"]
 LAYERS = [  # numbers of an edge, bias, towers, dx_reference, aggregators, scalers
     (1, True, 5, "node", ["mean", "dx1", "max"], ("identity",)),
@@ -28,7 +28,7 @@ LAYERS = [  # numbers of an edge, bias, towers, dx_reference, aggregators, scale
 
 def padded_graph():
     """A graph with edges behind all others that no node receives, as batches of one size have them."""
-    edge_index, _ = random_graph(NODES, 0.1, torch.Generator().manual_seed(1))
+    edge_index, _ = random_graph(NODES, 3 / NODES, torch.Generator().manual_seed(1))
     graph = as_graph(edge_index)
     more = torch.arange(graph.num_edges, graph.num_edges + PADDING, dtype=torch.int32)
     pointer, order, neighbor = graph.by_target
@@ -106,7 +106,7 @@ def run_network(network, numbers, graph):
 def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, monkeypatch):
     if DEVICE == "cpu":
         monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
-    graph, kinds = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
+    graph, kinds = as_graph(random_graph(NODES, 3 / NODES, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES), []
     numbers, network = draw(graph.num_edges, 1), make_network(towers=towers, edge_encoder=Linear(1, 6))
     honest = network._edges
     network._edges = lambda *arguments: kinds.append(honest(*arguments)) or kinds[-1]
@@ -122,7 +122,7 @@ def test_kernel_networks_keep_numbers_where_all_layers_read_them(towers, monkeyp
 def test_kernel_networks_build_features_where_a_layer_needs_them(monkeypatch):
     if DEVICE == "cpu":
         monkeypatch.setattr("dgn.nn.fused.select.kernels_apply", lambda _, norm: norm.training)
-    graph = as_graph(random_graph(NODES, 0.1, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES)
+    graph = as_graph(random_graph(NODES, 3 / NODES, torch.Generator().manual_seed(1))[0].to(DEVICE), NODES)
     numbers = draw(graph.num_edges, 1)
     assert isinstance(make_network()._edges(numbers, graph), LowRankEdgeFeatures)
     assert isinstance(make_network(edge_encoder=nn.Linear(1, 6))._edges(numbers, graph), LowRankEdgeFeatures)

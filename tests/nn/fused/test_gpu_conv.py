@@ -10,7 +10,7 @@ from dgn.nn.edge_features import EdgeTable
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, check_in_interpreter, somewhere
 
-NODES = 40  # more than one block of rows; the interpreter takes seconds for each
+NODES = 34  # more than one block of rows; the interpreter takes seconds for each
 CASES = [  # message, rows of edge features (-1: one per edge), dx_reference, in, out, scalers, towers
     ("simple", 0, "message", 6, 6, 1, 1),
     ("simple", 0, "message", 20, 9, 3, 1),
@@ -44,7 +44,7 @@ def run(way, dtype, message, kinds, dx_reference, width, out, scalers, towers, s
     conv = DGNConv(width, out, ["mean", "dx1", "max", "av1"], names, 1.3, message, edge_dim, towers, dx_reference)
     for parameter in conv.to(DEVICE, dtype).parameters():
         parameter.data = draw(*parameter.shape)
-    edge_index, _ = random_graph(NODES, 0.12, torch.Generator().manual_seed(1))
+    edge_index, _ = random_graph(NODES, 4.8 / NODES, torch.Generator().manual_seed(1))
     graph = as_graph(edge_index.to(DEVICE), NODES)
     assert not sorted_by_source or graph.source_order.numel()  # kernels then need no other order
     table = draw(graph.num_edges if kinds < 0 else kinds, 3).requires_grad_() if kinds else None

@@ -14,7 +14,7 @@ from dgn.nn.layer import DGNLayer, epilogue
 from dgn.testing import random_graph
 from tests.interpreter import DEVICE, INTERPRETED, check_in_interpreter, somewhere
 
-NODES = 40 if INTERPRETED else 80  # the interpreter takes its time for each node
+NODES = 34 if INTERPRETED else 80  # more than one block of rows; the interpreter takes seconds for each
 SHAPES = [  # message, kinds of edges (-1: numbers), dx_reference, in, out, scalers, towers
     ("simple", 0, "message", 6, 6, 1, 1),
     ("simple", 0, "message", 20, 9, 3, 1),
