@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Hashable, MutableMapping
+from operator import attrgetter, call, is_
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 T = TypeVar("T")
+
+_version = attrgetter("_version")
 
 _BY_TENSOR: MutableMapping[Tensor, dict[Hashable, Any]] = WeakTensorKeyDictionary()
 
@@ -22,8 +25,7 @@ class Memo(NamedTuple):
 
     def fits(self, tensors: tuple[Tensor, ...], versions: tuple[int, ...]) -> bool:
         """Whether the value was derived from these very tensors, in these versions."""
-        same = (reference() is tensor for reference, tensor in zip(self.references, tensors, strict=True))
-        return self.versions == versions and all(same)
+        return self.versions == versions and all(map(is_, map(call, self.references), tensors))
 
 
 def remember(memos: MutableMapping[Any, Any], key: Hashable, tensors: tuple[Tensor, ...], make: Callable[[], T]) -> T:
@@ -47,7 +49,7 @@ def remember_with(tensor: Tensor, key: Hashable, make: Callable[[], T]) -> T:
 
 
 def _remember(memos: MutableMapping[Any, Any], key: Hashable, tensors: tuple[Tensor, ...], make: Callable[[], T]) -> T:
-    versions = tuple(tensor._version for tensor in tensors)
+    versions = tuple(map(_version, tensors))  # no loops here: every layer looks up what it is given
     memo: Memo | None = memos.get(key)
     if memo is not None and memo.fits(tensors, versions):
         value: T = memo.value
@@ -70,6 +72,11 @@ def make_constant(make: Callable[[], T]) -> T:
 
 def may_remember(tensors: tuple[Tensor, ...]) -> bool:
     """Whether what is derived from these tensors stays true until one of their versions changes."""
-    if torch.compiler.is_compiling() or any(tensor.requires_grad or tensor.is_inference() for tensor in tensors):
+    if torch.compiler.is_compiling():
         return False
-    return not (any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing())
+    for tensor in tensors:
+        if tensor.requires_grad or tensor.is_inference():
+            return False
+        if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+            return False
+    return True

@@ -11,16 +11,15 @@ convolution (sum over scalers, graph norm, batch norm, ReLU, residual, dropout) 
 ``LAYER`` is the whole layer as one autograd function. What each route is worth is in docs/kernels.md.
 """  # noqa: E501
 
-from dataclasses import dataclass
 from enum import Enum
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from dgn.aggregation import Weights
 from dgn.graph import Graph
+from dgn.graph.checks import HAS_TRITON
 from dgn.nn.edge_features import EdgeTable
 from dgn.nn.linear import MessageLinear, group_by_degree
 from dgn.nn.norm import BatchNorm, trains_together
@@ -42,8 +41,7 @@ class Route(Enum):
     LAYER = "fused layer"
 
 
-@dataclass(frozen=True)
-class LayerTraits:
+class LayerTraits(NamedTuple):
     """What the choice of a route depends on.
 
     ``kernels_apply``: see :func:`kernels_apply`; ``backend`` of the convolution; ``edge_types`` rows of a table of edge
@@ -82,7 +80,7 @@ def layer_route(
 
 
 def _traits(conv: "DGNConv", weights: Weights | None, edge_attr: "Edges", kernels_apply: bool) -> LayerTraits:
-    learned = weights is not None and torch.is_grad_enabled() and any(part.requires_grad for part in weights)
+    requires_grad = weights is not None and (weights.edge.requires_grad or weights.self.requires_grad)
     return LayerTraits(
         kernels_apply=kernels_apply,
         backend=conv.backend,
@@ -90,7 +88,7 @@ def _traits(conv: "DGNConv", weights: Weights | None, edge_attr: "Edges", kernel
         one_pass=conv.plan.one_pass,
         width=max(conv.in_channels, conv.out_channels),
         edge_types=len(edge_attr.table) if isinstance(edge_attr, EdgeTable) else 0,
-        constant_field=not learned,
+        constant_field=not (requires_grad and torch.is_grad_enabled()),
     )
 
 
@@ -104,8 +102,8 @@ def kernels_apply(example: Tensor, norm: nn.Module) -> bool:
 
 def runs_on_triton(example: Tensor) -> bool:
     """Whether fused kernels may run at all: some float32 numbers on a GPU, eagerly."""
-    there = example.is_cuda and example.dtype == torch.float32 and example.numel() > 0
-    return there and is_eager(example) and find_spec("triton") is not None
+    there = HAS_TRITON and example.is_cuda and example.dtype == torch.float32 and example.numel() > 0
+    return there and is_eager(example)
 
 
 def is_eager(example: Tensor) -> bool:
