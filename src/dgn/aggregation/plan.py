@@ -68,6 +68,8 @@ class Plan:
     ``has_self`` is true if any output has a self weight, ``has_groups`` if any is a norm over a group of directions,
     which is taken after the kernels. ``walks`` are the families of walks: a plan computes their first steps.
     ``one_pass`` is true if the sums of a kernel are the outputs: no norms over groups, no walks of several steps.
+    ``kernel_columns`` say of each column of weights along which column of the field it is, and whether it is a
+    derivative; ``None`` unless all are those of B_av or B_dx along one direction, without variants.
     """
 
     names: tuple[str, ...]
@@ -81,9 +83,11 @@ class Plan:
     has_groups: bool
     walks: tuple[Walking, ...] = ()
     one_pass: bool = field(init=False)
+    kernel_columns: tuple[tuple[int, bool], ...] | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "one_pass", not self.has_groups and not self.walks)
+        object.__setattr__(self, "kernel_columns", _kernel_columns(self.weights))
 
     def __len__(self) -> int:
         return len(self.names) + sum(len(walk.schedule.order) - 1 for walk in self.walks)
@@ -156,35 +160,39 @@ class Plan:
                 return self.compute_weights(None, graph, gap)
             check_field_type(edge_field)
             field = edge_field.to(dtype)
-            if all(map(_is_plain, self.weights)) and _kernel_applies(field, graph):
-                return self._weigh_by_kernel(self._check_field_shape(field, graph).contiguous(), graph)
+            if self.kernel_columns is not None and _kernel_applies(field, graph):
+                field = self._check_field_shape(field, graph).contiguous()
+                return _weigh_by_kernel(self.kernel_columns, field, graph)
             check_field(edge_field)
             return self.compute_weights(field, graph, gap)
 
         tensors = tuple(part for part in (edge_field, gap) if part is not None)
         return remember(graph.parts.derived, (self.weights, dtype), tensors, compute)
 
-    def _weigh_by_kernel(self, field: Tensor, graph: Graph) -> Weights:
-        """:meth:`compute_weights` of averages and derivatives on a GPU, with the check that the field is finite."""
-        directions = [weight.direction - 1 for weight in self.weights]  # type: ignore[union-attr]
-        derivative = [weight.operator == "dx" for weight in self.weights]
-        pointer, order, _ = graph.by_target
-        if torch.compiler.is_compiling():
-            return Weights(*torch.ops.dgn.field_weights(field, pointer, order, directions, derivative))
-        from dgn.kernels.triton import field_weights
 
-        largest, finite = field_weights.largest_component(field)
-        assert_finite_field(finite)
-        columns = tuple(zip(directions, derivative, strict=True))
-        return Weights(*field_weights.compute(field, largest, columns, pointer, order))
+def _kernel_columns(weights: tuple[Directional | Steps, ...]) -> tuple[tuple[int, bool], ...] | None:
+    """See :class:`Plan`."""
+    columns = []
+    for weight in weights:
+        if not isinstance(weight, Directional) or weight.operator not in ("av", "dx"):
+            return None
+        if weight != Directional(weight.operator, weight.direction):
+            return None
+        columns.append((weight.direction - 1, weight.operator == "dx"))
+    return tuple(columns)
 
 
-def _is_plain(weight: Directional | Steps) -> bool:
-    """Whether weights are those of B_av or B_dx along one direction, without variants."""
-    return isinstance(weight, Directional) and weight in (
-        Directional("av", weight.direction),
-        Directional("dx", weight.direction),
-    )
+def _weigh_by_kernel(columns: tuple[tuple[int, bool], ...], field: Tensor, graph: Graph) -> Weights:
+    """:meth:`Plan.compute_weights` of such columns on a GPU, with the check that the field is finite."""
+    pointer, order, _ = graph.by_target
+    if torch.compiler.is_compiling():
+        directions, derivative = map(list, zip(*columns, strict=True))
+        return Weights(*torch.ops.dgn.field_weights(field, pointer, order, directions, derivative))
+    from dgn.kernels.triton import field_weights
+
+    largest, finite = field_weights.largest_component(field)
+    assert_finite_field(finite)
+    return Weights(*field_weights.compute(field, largest, columns, pointer, order))
 
 
 def _kernel_applies(field: Tensor, graph: Graph) -> bool:
