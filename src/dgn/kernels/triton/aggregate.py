@@ -26,21 +26,20 @@ def forward(call: KernelArgs, towers: int = 1, unused: Tensor | None = None) -> 
     operand of a batched matrix product. ``unused`` stands for what is not saved.
     """
     saved = SavedTensors(*call.empty_outputs(unused))
-    unused, channels = call.pointer, call.example.size(1)
+    unused, channels, nodes = call.pointer, saved.out.size(2), saved.out.size(0)
     if saved.out.numel():
-        launch = _forward_kernel(
-            _constants(call, towers), _block_e(call, call.num_nodes), call.node is not None, call.save
-        )
+        constants = _constants(call, towers)
+        launch = _forward_kernel(constants, _block_e(call, nodes), call.node is not None, call.save)
         tensors = (
             _or(call.source, unused), _or(call.target, unused), _or(call.table, unused), call.table_row,
             _or(call.number, unused), _or(call.node, unused), call.weight, call.self_weight, call.pointer,
             call.neighbor, *saved,
         )  # fmt: skip
         strides = _stride(call.source), _stride(call.target), _stride(call.node)
-        launch(_grid(call.num_nodes, channels), tensors, channels, *strides)
+        launch((nodes, ceil_div(channels, constants.block_c)), tensors, channels, *strides)
     if towers == 1:
         return saved
-    return saved._replace(out=saved.out.view(call.num_nodes, towers, len(call.codes), channels // towers))
+    return saved._replace(out=saved.out.view(nodes, towers, len(call.codes), channels // towers))
 
 
 def backward(
@@ -62,9 +61,10 @@ def backward(
     assert (number_grad is None) == (call.number is None)
     space = call.empty_gradients() if space is None else space
     edge_grad, source_grad, target_grad, node_grad = space
-    unused, channels = call.pointer, call.example.size(1)
+    unused, constants, channels = call.pointer, _constants(call, towers), edge_grad.size(1)
+    nodes, blocks = call.num_nodes, ceil_div(channels, constants.block_c)
     if grad.numel():
-        launch = _backward_kernel(_constants(call, towers), _block_e(call, call.num_nodes), extra is not None)
+        launch = _backward_kernel(constants, _block_e(call, nodes), extra is not None)
         tensors = (
             grad, saved.out, _or(call.source, unused), _or(call.target, unused), _or(call.table, unused),
             call.table_row, call.weight, call.self_weight, call.pointer, call.neighbor,
@@ -72,14 +72,13 @@ def backward(
             _or(extra, unused), edge_grad, target_grad, node_grad, _or(number_grad, unused),
         )  # fmt: skip
         strides = _stride(call.source), _stride(call.target), target_grad.stride(0)
-        launch(_grid(call.num_nodes, channels), tensors, channels, *strides)
+        launch((nodes, blocks), tensors, channels, *strides)
     if source_grad.numel():
         sources, order, own = source_grad.size(0), call.source_order, node_grad if call.self_is_source else None
-        launch = _sum_kernel(
-            _accumulator(call.example), _block_c(channels), _block_e(call, sources), order is not None, own is not None
-        )
+        has = order is not None, own is not None
+        launch = _sum_kernel(constants.accumulator, constants.block_c, _block_e(call, sources), *has)
         tensors = edge_grad, call.source_pointer, _or(order, unused), _or(own, unused), source_grad
-        launch(_grid(sources, channels), tensors, channels, source_grad.stride(0))
+        launch((sources, blocks), tensors, channels, source_grad.stride(0))
     return space
 
 
@@ -111,12 +110,12 @@ class Constants(NamedTuple):
 
 
 def _constants(call: KernelArgs, towers: int) -> Constants:
-    source, target, table, _, _, weight, *_ = call
-    channels, features = call.example.size(1), 0 if call.number is None else call.number.size(1)
+    example, features = call.example, 0 if call.number is None else call.number.size(1)
+    channels = example.size(1)
     return Constants(
-        tuple(call.codes), tuple(call.columns), weight.size(1), source is not None, target is not None,
-        table is not None and features == 0, features, call.has_self, 0 if towers == 1 else channels // towers,
-        _accumulator(call.example), _block_c(channels),
+        tuple(call.codes), tuple(call.columns), call.weight.size(1), call.source is not None, call.target is not None,
+        call.table is not None and features == 0, features, call.has_self, 0 if towers == 1 else channels // towers,
+        _accumulator(example), _block_c(channels),
     )  # fmt: skip
 
 
@@ -154,10 +153,6 @@ def _block_e(call: KernelArgs, num_nodes: int) -> int:
     """Edges at once, by the average degree."""
     degree = call.neighbor.size(0) // max(num_nodes, 1)
     return 4 if degree <= 16 else 8 if degree <= 32 else 32
-
-
-def _grid(num_nodes: int, channels: int) -> tuple[int, int]:
-    return num_nodes, ceil_div(channels, _block_c(channels))
 
 
 def _stride(tensor: Tensor | None) -> int:

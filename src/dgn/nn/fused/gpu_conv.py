@@ -278,7 +278,7 @@ def _message_grads(
     edge = (grad.new_zeros if every_edge and padded else grad.new_empty)(kernel_args.neighbor.size(0), width)
     node = grad.new_empty(n if kernel_args.has_self else 0, width)
     number = None if kernel_args.number is None else grad.new_empty(n, kernel_args.number.size(1), width)
-    target = ends[:, width : 2 * width] if kernel_args.target is not None else ends[:0]
+    target = ends[:, width : 2 * width] if kernel_args.target is not None else kernel_args.pointer  # not written
     space = edge, ends[:, :width], target, node
     gpu.backward(kernel_args, grad, saved, space, extra, towers=towers, number_grad=number)
     edges = edge if number is None else number
