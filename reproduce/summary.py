@@ -1,5 +1,6 @@
 """The summary of all results for the README, between two markers."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,14 +41,15 @@ def results_summary(results: Results) -> str:
     paper = {
         cell.name: dataset for table in PAPER for dataset in table_datasets(table) for cell in cells(table, dataset)
     }
-    missing = dict.fromkeys(DATASETS[dataset] for name, dataset in paper.items() if name not in results)
+    missing = Counter(DATASETS[dataset] for name, dataset in paper.items() if name not in results)
+    missing_cells = ", ".join(f"{count} of {dataset}" for dataset, count in missing.items())
     trained = sum(name in results for name in paper)
     sentences = [
         EXPLANATION,
         *([BEYOND] if any("/plus" in name for name in results) else []),
         *_data_origins(results),
         f"{trained} of the {len(paper)} cells of the paper's two tables are trained"
-        f"{' (missing: ' + ', '.join(missing) + ')' if missing else ''}; all results took "
+        f"{f' (missing: {missing_cells})' if missing else ''}; all results took "
         f"{duration(wall_seconds(runs))} of training.",
         "[docs/results.md](docs/results.md) has every cell, with settings, seeds and times.",
     ]
