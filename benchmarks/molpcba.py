@@ -26,7 +26,8 @@ from dgn.data.packed import PackedGraphs
 from dgn.data.precompute.directions import add_directions
 from dgn.nn.fused import select
 from dgn.training.build import count_parameters
-from dgn.training.experiment import load_experiment
+from dgn.training.devices import matrix_precision
+from dgn.training.experiment import Experiment, load_experiment
 from dgn.training.shared_data import prepare
 
 TRAINING, SEED = 350_343, 41
@@ -57,8 +58,13 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace, device: torch.device) -> None:
-    """Make the graphs, train on them, and print."""
+    """Make the graphs, train on them in the precision of the experiment, and print."""
     experiment = load_experiment(arguments.experiment, arguments.set)
+    with matrix_precision(experiment.training.precision):
+        measure_training(arguments, experiment, device)
+
+
+def measure_training(arguments: argparse.Namespace, experiment: Experiment, device: torch.device) -> None:
     start = time.perf_counter()
     nodes, bonds, split = read_sizes(arguments.sizes, arguments.graphs)
     graphs = make_molecules(nodes, bonds, split)
