@@ -1,6 +1,6 @@
 """One graph of the size of ogbn-products: directions, and a training step of DGN beside GraphSAGE and PNA of PyG.
 
-    python benchmarks/products.py [--nodes 2449029] [--edges 61859140] [--limit 60] [--device cuda|cpu]
+    python benchmarks/products.py [--nodes 2449029] [--edges 61859140] [--limit 60] [--steps 3] [--device cuda|cpu]
 
 The graph is synthetic, with degrees of a power law: each node is joined to one drawn by degree, and the other edges
 join two such. Every edge is given in both directions, as PyG does: twice as many messages. 100 features, 47 classes, a
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2_449_029)
     parser.add_argument("--edges", type=int, default=61_859_140, help="undirected edges, parallel ones included")
     parser.add_argument("--limit", type=float, default=60, help="seconds for the directions; 0 leaves them out")
-    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=3, help="training steps to time; 0 leaves the layers out")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     device, nodes = torch.device(arguments.device), arguments.nodes
@@ -79,6 +79,8 @@ def main() -> None:
     shape = f"{nodes:,} nodes, {pairs.size(1):,} undirected edges, mean degree {2 * pairs.size(1) / nodes:.1f}"
     print(f"{shape}, largest {int(degree.max()):,}", flush=True)
     potential = first_direction(pairs.cpu(), nodes, arguments.limit) if arguments.limit else None
+    if not arguments.steps:
+        return
     edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
     del pairs
     draw = torch.Generator().manual_seed(0)
