@@ -14,6 +14,7 @@ NODES = 34  # more than one block of rows; the interpreter takes seconds for eac
 CASES = [  # message, rows of edge features (-1: one per edge), dx_reference, in, out, scalers, towers
     ("simple", 0, "message", 6, 6, 1, 1),
     ("simple", 0, "message", 20, 9, 3, 1),
+    ("simple", 0, "message", 130, 3, 1, 1),
     ("complex", 0, "node", 6, 6, 1, 1),
     ("complex", 5, "node", 18, 18, 3, 1),
     ("complex", 40, "message", 70, 34, 2, 1),
@@ -80,6 +81,26 @@ def test_the_definition_holds_for_edges_sorted_by_source(case):
         torch.testing.assert_close(got[name], value, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.gpu
+@somewhere
+@pytest.mark.parametrize("aggregators", [["sum", "min", "std"], ["max"], ["dx2-signed", "fwd1"]])
+def test_simple_messages_have_the_definition_of_every_plan(aggregators):
+    generator = torch.Generator().manual_seed(0)
+    edge_index, _ = random_graph(NODES, 4.8 / NODES, generator)
+    graph, results = as_graph(edge_index.to(DEVICE), NODES), []
+    field, x = (torch.randn(n, k, generator=generator).to(DEVICE) for n, k in ((graph.num_edges, 2), (NODES, 6)))
+    conv = DGNConv(6, 4, aggregators).to(DEVICE)
+    weights = conv.plan.compute_weights(field, graph)
+    for way in (fused, by_definition):
+        inputs = x.clone().requires_grad_()
+        y = way(conv, inputs, graph, weights, None)
+        results.append((y, *torch.autograd.grad(y.square().sum(), [inputs, conv.update.scaled, conv.update.bias])))
+        (without,) = torch.autograd.grad(way(conv, x, graph, weights, None).square().sum(), [conv.update.bias])
+        assert torch.equal(without, results[-1][-1])  # features that need no gradient change no other
+    for got, expected in zip(*results, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.slow
 def test_the_convolution_in_the_interpreter():
-    check_in_interpreter(__file__, "definition", len(CASES) + len(CASES[::3]))
+    check_in_interpreter(__file__, "definition", len(CASES) + len(CASES[::3]) + 3)

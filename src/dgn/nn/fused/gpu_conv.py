@@ -21,6 +21,7 @@ from dgn.kernels.triton.segment_sum import sum_by_type
 from dgn.nn.conv import DGNConv
 from dgn.nn.edge_features import Edges, EdgeTable, LowRankEdgeFeatures
 from dgn.nn.fused.gpu_epilogue import combine, scale_gradient
+from dgn.nn.fused.gpu_simple_conv import is_simple, simple_conv
 from dgn.nn.fused.wgrad_stream import GradAccumulator, current_wgrad_stream, join, on
 from dgn.nn.linear import MessageLinear, column_sums, grouped_matmul, transposed_matmul
 
@@ -115,6 +116,8 @@ class ConvState(NamedTuple):
 
 def fused_conv(x: Tensor, conv: DGNConv, graph: Graph, weights: Weights, edge_attr: Edges) -> Tensor:
     """A convolution in few launches: [N, in] -> [N, out]."""
+    if edge_attr is None and is_simple(conv):
+        return simple_conv(x, conv, graph, weights)
     params, args = ConvParams.of(conv), ConvArgs.of(conv, graph, weights, edge_attr, x.dtype)
     inputs = (x, *params, args.anchor)
     if torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in inputs):
