@@ -11,7 +11,7 @@ from dgn.training.scores import format_score, main_metric, published_score, summ
 from dgn.training.tables import Table
 from reproduce.cells import DATASETS, METRIC_LABELS, cells, shipped, table_datasets
 from reproduce.results import Results
-from reproduce.sections import coverage, in_brackets, other_data
+from reproduce.sections import coverage, data_origins
 
 PICTURE = "figures/zinc_parameters.png"
 ABLATIONS = {"ffn": "feed-forward blocks", "structure": "structural encodings", "ema": "EMA"}  # words of a label
@@ -90,9 +90,10 @@ def beyond_sections(results: Results) -> str:
     for dataset in table_datasets("plus"):
         chosen = [cell for cell in cells("plus", dataset) if _has_results(cell, results)]
         if chosen:
-            other = in_brackets(other_data(run for cell in chosen for run in results.get(cell.name, ())))
-            title = f"### {DATASETS[dataset]}, {METRIC_LABELS[main_metric(chosen[0])]}{other}"
-            blocks += [title, beyond_table(chosen, results).to_markdown(), coverage(chosen, results)]
+            trained = {cell.name: results[cell.name] for cell in chosen if cell.name in results}
+            title = f"### {DATASETS[dataset]}, {METRIC_LABELS[main_metric(chosen[0])]}"
+            blocks += [title, *data_origins(trained), beyond_table(chosen, results).to_markdown()]
+            blocks.append(coverage(chosen, results))
         if dataset == "zinc" and _zinc_networks(results):
             blocks.append(f"![Error on ZINC against the number of parameters]({PICTURE})")
     return "\n\n".join(blocks)

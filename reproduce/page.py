@@ -26,8 +26,8 @@ results. Tables 1 and 2 are figures 5 and 6 of the paper.
 - **experiment**: the name that `dgn train` takes.
 - **ours**: mean ± sample standard deviation over seeds on the test split. MAE is in the units of the target, all other
   metrics are in percent.
-- **vs. paper**: "better"; "as good": worse by at most two standard deviations over seeds (the paper's if reported, else
-  ours); "**worse**" otherwise, with a note below the table.
+- **vs. paper**: "as good": it differs by at most two standard deviations over seeds (the paper's if reported, else
+  ours); "better" or "**worse**" otherwise, the latter with a note below the table.
 - **time**: wall time of training on the device named below the table. Seeds trained in parallel count once. Loading
   data and computing eigenvectors are not included.
 - **data**: named where it is not the official dataset.

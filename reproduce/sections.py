@@ -20,9 +20,8 @@ def dataset_section(table: str, chosen: Sequence[Experiment], results: Results, 
     """The Markdown blocks of one dataset: the table as in the paper, all cells in detail, notes."""
     dataset = chosen[0].data.dataset
     trained = {cell.name: results[cell.name] for cell in chosen if cell.name in results}
-    other = in_brackets(other_data(run for runs in trained.values() for run in runs))
-    title = f"### {DATASETS[dataset]}, {METRIC_LABELS[main_metric(chosen[0])]}{other}"
-    parts = [title, *note(notes, f"{table}/{dataset}")]
+    title = f"### {DATASETS[dataset]}, {METRIC_LABELS[main_metric(chosen[0])]}"
+    parts = [title, *data_origins(trained), *note(notes, f"{table}/{dataset}")]
     if table == "table1" and trained:
         parts.append(paper_table(chosen, {name: summarize(runs) for name, runs in trained.items()}).to_markdown())
     lines = [HEADER, *(_row(cell, trained.get(cell.name, ())) for cell in chosen)]
@@ -70,6 +69,18 @@ def _conditions(runs: Sequence[FinishedRun]) -> str:
     period = [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
     devices = " and ".join(sorted({run.device for run in runs}))
     return "; " + ", ".join([f"{duration(wall_seconds(runs))} of training on {devices}", *period])
+
+
+def data_origins(results: Results) -> list[str]:
+    """The origin of the data, and of which cells where they differ; nothing where all are the official ones."""
+    cells: dict[str, list[str]] = {}
+    for name, runs in results.items():
+        cells.setdefault(other_data(runs), []).append(f"`{name}`")
+    if not any(cells):
+        return []
+    if len(cells) == 1:
+        return [f"Data: {next(iter(cells))}."]
+    return ["\n".join(f"- {', '.join(names)}: {origin or 'official data'}" for origin, names in cells.items())]
 
 
 def other_data(runs: Iterable[FinishedRun]) -> str:

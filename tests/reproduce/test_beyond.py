@@ -73,13 +73,20 @@ def test_only_datasets_with_results_have_a_section(results: Results, make_run: A
     assert beyond_sections({"zinc/tuned": [make_run()]}) == ""
     text = beyond_sections(results)
     assert text.count("### ") == 1
-    assert "### ZINC, MAE (data: resampled)" in text
+    assert "### ZINC, MAE\n\nData: resampled.\n" in text
     assert "3 of 10 cells trained" in text
     small = beyond_sections({"zinc/plus": results["zinc/plus"]})
     assert "GRIT" not in small  # published at a size without results of ours
     accuracy = beyond_sections({"cifar10/plus": [make_run("cifar10/plus", 1, test=0.77)]})
     assert find_row(accuracy, "GatedGCN+, published", "seeds")["test accuracy"] == "77.22"
     assert "![" not in accuracy
+
+
+def test_cells_with_other_data_are_named(results: Results, make_run: Any) -> None:
+    older = {"zinc/plus-500k": [make_run("zinc/plus-500k", 1, test=0.07, data="")]}
+    text = beyond_sections({"zinc/plus": results["zinc/plus"], **older})
+    assert "- `zinc/plus`: resampled\n- `zinc/plus-500k`: official data\n" in text
+    assert "Data:" not in beyond_sections(older)
 
 
 def test_page_and_summary_leave_out_networks_without_results(results: Results, make_run: Any) -> None:

@@ -94,17 +94,17 @@ def is_better(metric: str, one: float, other: float) -> bool:
 def against_paper(score: Score, published: Published | None) -> str:
     """A score compared with the published one: "better", "as good" or "worse"; empty without one.
 
-    "As good" is worse by at most two standard deviations, the published one if there is one, else that of our seeds.
+    "As good" differs by at most two standard deviations, the published one if there is one, else that of our seeds.
 
     >>> [against_paper(Score("mae", (value,)), Published(score=0.168, deviation=0.003)) for value in (0.16, 0.17, 0.18)]
     ['better', 'as good', 'worse']
     """
     if published is None:
         return ""
-    if is_better(score.metric, score.mean, published.score):
-        return "better"
     deviation = published.deviation if published.deviation is not None else score.deviation or 0.0
-    return "as good" if abs(score.mean - published.score) <= 2 * deviation else "worse"
+    if abs(score.mean - published.score) <= 2 * deviation:
+        return "as good"
+    return "better" if is_better(score.metric, score.mean, published.score) else "worse"
 
 
 def changed_settings(experiment: Experiment) -> list[str]:
