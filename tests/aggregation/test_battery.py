@@ -53,6 +53,11 @@ def test_rows_of_a_table_are_edge_types(kernel, parts, dtype, make_case, assert_
     assert_defined(make_case(["sum", "min", "std", "av1"], RANDOM, parts, rows=3), kernel, dtype)
 
 
+@pytest.mark.parametrize("graph", [RANDOM, *edge_cases().values()], ids=["random", *edge_cases()])
+def test_features_alone_in_float32(kernel, graph, make_case, assert_defined):
+    assert_defined(make_case(EVERY if graph is RANDOM else MIXED, graph, ("source",)), kernel, torch.float32)
+
+
 @pytest.mark.parametrize("graph", edge_cases().values(), ids=edge_cases())
 def test_unusual_graphs(kernel, graph, make_case, assert_defined):
     assert_defined(make_case(MIXED, graph, ("source", "target", "table")), kernel)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from dgn.aggregation.features import aggregate_features, are_learned_features
 from dgn.aggregation.messages import Messages, check_table_rows
 from dgn.aggregation.plan import Plan, Walking, Weights
 from dgn.aggregation.reference import aggregate_reference
@@ -68,6 +69,8 @@ def run_plan(plan: Plan, messages: Messages, weights: Weights, graph: Graph, bac
     """The sums of a plan, [N, sums, C], by the backend that was chosen."""
     if backend == "reference":
         return aggregate_reference(plan, messages, weights, graph)
+    if backend == "triton" and are_learned_features(messages, weights):
+        return aggregate_features(plan, messages, weights, graph)
     call = _kernel_args(plan, messages, weights, graph, backend)
     if torch.compiler.is_compiling():
         return torch.ops.dgn.aggregate(  # type: ignore[no-any-return]
