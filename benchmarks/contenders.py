@@ -39,12 +39,12 @@ CHEMPROP = (sys.executable, Path(__file__).with_name("chemprop_seeded.py"))
 
 
 def run_dgn(
-    path: Path, task: Task, seed: int, arguments: Namespace, descriptors: str = "", forest: bool = True
+    path: Path, task: Task, seed: int, arguments: Namespace, descriptors: str = "", descriptor_models: bool = True
 ) -> Predictions:
     """An ensemble with the defaults of ``dgn fit``, and ``--descriptors``; an interrupted run is resumed."""
     data = read_prepared(path, task)
     split = split_molecules(data.molecules, data.task)
-    settings = {"descriptors": descriptors, "forest": forest}
+    settings = {"descriptors": descriptors, "descriptor_models": descriptor_models}
     options = FitOptions(arguments.members, arguments.epochs, 100 * seed, arguments.device, **settings)
     training = path.parent / f"dgn-{descriptors}{seed}-training"
     fitted = fit_table(data, split, options, training)
@@ -57,7 +57,7 @@ def run_dgn(
             prediction * fitted.model.scale + fitted.model.center if task == "regression" else prediction.sigmoid()
         )
         predictions[SPLITS[index]] = prediction.numpy()
-    if not forest:
+    if not descriptor_models:
         return predictions
     assert fitted.prediction is not None
     networks = {f"{NETWORKS}{split}": prediction for split, prediction in predictions.items()}
@@ -198,9 +198,9 @@ def _chemprop(seed: int, options: list[Any]) -> float:
 
 CONTENDERS: dict[str, Callable[[Path, Task, int, Namespace], Predictions]] = {
     "dgn": run_dgn,
-    "dgn-rdkit": partial(run_dgn, descriptors="rdkit", forest=False),
-    "dgn-morgan": partial(run_dgn, descriptors="morgan", forest=False),
-    "dgn-rdkit+morgan": partial(run_dgn, descriptors="rdkit+morgan", forest=False),
+    "dgn-rdkit": partial(run_dgn, descriptors="rdkit", descriptor_models=False),
+    "dgn-morgan": partial(run_dgn, descriptors="morgan", descriptor_models=False),
+    "dgn-rdkit+morgan": partial(run_dgn, descriptors="rdkit+morgan", descriptor_models=False),
     "forest": run_forest,
     "equal-forest": run_equal_forest,
     "descriptor-forest": run_descriptor_forest,

@@ -11,7 +11,7 @@ import torch
 
 pytest.importorskip("rdkit", reason="SMILES are read by RDKit, the extra molecules")
 
-from dgn.molecules.forest import member_outputs
+from dgn.molecules.descriptor_models import member_outputs
 from dgn.molecules.model_io import load_model
 
 QUICK = ("--ensemble-size", "1", "--epochs", "1", "--device", "cpu")
@@ -28,7 +28,7 @@ def chains(count: int = 24) -> list[str]:
 
 def test_from_a_table_to_predictions(dgn: Any) -> None:
     table = write("mine.csv", [*chains(), "C((,5"])
-    done = dgn("fit", table, *QUICK, "--no-forest")
+    done = dgn("fit", table, *QUICK, "--no-descriptor-models")
     assert done.exit_code == 0, done.output
     for text in (
         "SMILES: column smiles", "regression: y", "split at random: 19 train, 2 val, 3 test",
@@ -449,8 +449,8 @@ def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> Non
     for row in read_csv("out.csv"):
         assert 0 < float(row["Ki_lower"]) < float(row["Ki_prediction"]) < float(row["Ki_upper"])
     model = load_model("m", "cpu")
-    outputs = member_outputs(model.ensemble, model.ensemble.pack(["CCCO"]), model.forest).double()
-    assert len(outputs) == 2  # a network and the forest
+    outputs = member_outputs(model.ensemble, model.ensemble.pack(["CCCO"]), model.descriptor_models).double()
+    assert len(outputs) == 3  # a network, the forest and the regression
     expected = 10 ** (outputs * model.scale + model.center).mean().item()
     assert model.predict(["CCCO"]).mean.item() == pytest.approx(expected)
     refused = dgn("fit", write("c.csv", [f"{'C' * (n + 1)},{n % 2}" for n in range(20)]), *QUICK, "--log")

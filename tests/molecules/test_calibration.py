@@ -49,7 +49,7 @@ def test_intervals_are_calibrated_by_members_that_a_molecule_did_not_choose(
     read: tuple[TableData, Split], tmp_path: Path
 ) -> None:
     data, split = read
-    options = FitOptions(ensemble_size=3, epochs=2, device="cpu", forest=False)
+    options = FitOptions(ensemble_size=3, epochs=2, device="cpu", descriptor_models=False)
     model = fit_table(data, split, options, tmp_path / "training").model
     assert [member["seed"] for member in model.facts["members"]] == [0, 2, 1]
     folds = make_folds(data.molecules.keys, split.assignment, (0, 1, 2))

@@ -32,7 +32,7 @@ def classifier(numbers: list[tuple[str, float]]) -> "dgn.DGNClassifier":
 def test_parameters_and_clones(regressor: "dgn.DGNRegressor") -> None:
     twin = clone(regressor)
     assert twin.get_params() == regressor.get_params() == {
-        **QUICK, "random_state": 0, "search": 0, "descriptors": "", "forest": True,
+        **QUICK, "random_state": 0, "search": 0, "descriptors": "", "descriptor_models": True,
     }  # fmt: skip
     assert twin.set_params(epochs=7).epochs == 7
     assert is_regressor(twin)
@@ -50,7 +50,7 @@ def test_regression(regressor: "dgn.DGNRegressor", numbers: list[tuple[str, floa
     assert (low < prediction).all()
     assert (prediction < high).all()
     assert isinstance(regressor.score(smiles, [y for _, y in numbers[:9]]), float)
-    assert (regressor.predict_spread(smiles) > 0).all()  # of one network and the forest
+    assert (regressor.predict_spread(smiles) > 0).all()  # of one network and the members on descriptors
     with pytest.warns(UserWarning, match="intervals of 99.9 % are infinite: they need at least 999 validation molec"):
         low, high = regressor.predict_interval(smiles, 0.999)
     assert np.isinf(high - low).all()

@@ -57,9 +57,12 @@ Descriptors = Annotated[
 Weights = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of weights of the rows in training, 0 or more.")
 ]
-ForestMember = Annotated[
+DescriptorMembers = Annotated[
     bool,
-    typer.Option("--forest/--no-forest", help="Add a random forest on RDKit's descriptors to the ensemble."),
+    typer.Option(
+        "--descriptor-models/--no-descriptor-models",
+        help="Add a random forest and a ridge regression on descriptors to the ensemble.",
+    ),
 ]
 ClassWeights = Annotated[
     str | None, typer.Option(help="balanced: all classes of a target count the same in training.", show_default="none")
@@ -139,7 +142,7 @@ def command(
     ensemble_size: Annotated[
         int, typer.Option(help="Ensemble members; predictions are their mean and standard deviation.", min=1)
     ] = 5,
-    forest: ForestMember = True,
+    descriptor_models: DescriptorMembers = True,
     search: SearchTrials = 0,
     start: StartModel = None,
     freeze: Annotated[bool, typer.Option("--freeze", help="With --from: train the head alone.")] = False,
@@ -161,7 +164,9 @@ def command(
     from dgn.molecules.table import open_table
 
     console = make_console()
-    options = FitOptions(ensemble_size, epochs, seed, device, search, start, freeze, descriptors, class_weights, forest)
+    options = FitOptions(
+        ensemble_size, epochs, seed, device, search, start, freeze, descriptors, class_weights, descriptor_models
+    )
     first, partner = check_columns(smiles)
     columns = (first, partner, tuple(target or ()), tuple(features or ()), weights)
     reading = TableOptions(*columns, task, split, test, valence, log, censored, splits)

@@ -13,9 +13,9 @@ from torch import Tensor
 from dgn.data.datasets.smiles import AND
 from dgn.data.packed import PackedGraphs
 from dgn.data.prefetch import prefetch
+from dgn.molecules.descriptor_models import DescriptorModels, member_outputs
 from dgn.molecules.domain import Comparison, Domain
 from dgn.molecules.featurize import Valence, featurize, featurize_chunks
-from dgn.molecules.forest import Forest, member_outputs
 from dgn.molecules.rows import with_features
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import StoredModel
@@ -24,7 +24,7 @@ from dgn.training.model_io import StoredModel
 class ChunkOutput(NamedTuple):
     """The outputs of each member for the readable molecules of a chunk, [M, G, T]; problems and remarks of all rows.
 
-    The outputs of a forest are the last.
+    The outputs of descriptor models are the last.
 
     Embeddings of all members are side by side, [1, G, C]. ``comparison`` relates the readable molecules to those of
     training, if a domain is given.
@@ -50,7 +50,7 @@ def predict_chunks(
     embedding: bool = False,
     domain: Domain | None = None,
     valence: Valence = "refuse",
-    forest: Forest | None = None,
+    models: DescriptorModels | None = None,
 ) -> Iterator[ChunkOutput]:
     """The outputs for chunks of SMILES, in order, or embeddings.
 
@@ -58,7 +58,7 @@ def predict_chunks(
     """
     if workers and ensemble.device.type == "cpu":
         weights = [network.state_dict() for network in ensemble.networks]
-        payload = pickle.dumps((StoredModel(ensemble.experiment, ensemble.signature, weights), domain, forest))
+        payload = pickle.dumps((StoredModel(ensemble.experiment, ensemble.signature, weights), domain, models))
         work = partial(_predict_in_worker, payload, embedding, valence)
         for outputs, problems, remarks, comparison in prefetch(work, chunks, workers):
             yield ChunkOutput(torch.from_numpy(outputs), problems, remarks, comparison)
@@ -72,20 +72,20 @@ def predict_chunks(
 
     for graphs, problems, remarks in featurize_chunks(texts(), workers, _featurization(ensemble, embedding), valence):
         graphs = _with_features(graphs, problems, features.pop(0))
-        yield ChunkOutput(_compute(ensemble, graphs, embedding, forest), problems, remarks, _compare(domain, graphs))
+        yield ChunkOutput(_compute(ensemble, graphs, embedding, models), problems, remarks, _compare(domain, graphs))
 
 
 def _predict_in_worker(
     payload: bytes, embedding: bool, valence: Valence, chunk: Chunk
 ) -> tuple[Any, list[str], list[str], Comparison | None]:
-    ensemble, domain, forest = _rebuild(payload)
+    ensemble, domain, models = _rebuild(payload)
     graphs, problems, remarks = featurize(chunk.smiles, _featurization(ensemble, embedding), valence)
     graphs = _with_features(graphs, problems, chunk.features)
-    return _compute(ensemble, graphs, embedding, forest).numpy(), problems, remarks, _compare(domain, graphs)
+    return _compute(ensemble, graphs, embedding, models).numpy(), problems, remarks, _compare(domain, graphs)
 
 
 def _featurization(ensemble: TrainedModel, embedding: bool) -> str:
-    """The features of molecules; embeddings are those of networks, which read no descriptors of a forest."""
+    """The features of molecules; embeddings are those of networks, which need no descriptors of other members."""
     featurization = ensemble.signature.featurization
     return AND.join(featurization.split(AND)[:2]) if embedding else featurization
 
@@ -99,11 +99,11 @@ def _compare(domain: Domain | None, graphs: PackedGraphs) -> Comparison | None:
     return None if domain is None else domain.compare(graphs)
 
 
-def _compute(ensemble: TrainedModel, graphs: PackedGraphs, embedding: bool, forest: Forest | None) -> Tensor:
-    return ensemble.embed(graphs)[None] if embedding else member_outputs(ensemble, graphs, forest)
+def _compute(ensemble: TrainedModel, graphs: PackedGraphs, embedding: bool, models: DescriptorModels | None) -> Tensor:
+    return ensemble.embed(graphs)[None] if embedding else member_outputs(ensemble, graphs, models)
 
 
 @lru_cache(maxsize=1)  # a worker predicts many chunks
-def _rebuild(payload: bytes) -> tuple[TrainedModel, Domain | None, Forest | None]:
-    stored, domain, forest = pickle.loads(payload)  # trusted: written by the parent process
-    return TrainedModel.of(stored, "cpu"), domain, forest
+def _rebuild(payload: bytes) -> tuple[TrainedModel, Domain | None, DescriptorModels | None]:
+    stored, domain, models = pickle.loads(payload)  # trusted: written by the parent process
+    return TrainedModel.of(stored, "cpu"), domain, models

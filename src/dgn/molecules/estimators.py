@@ -54,7 +54,7 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         search: int = 0,
         descriptors: str = "",
-        forest: bool = True,
+        descriptor_models: bool = True,
     ) -> None:
         self.ensemble_size = ensemble_size
         self.epochs = epochs
@@ -63,7 +63,7 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.search = search
         self.descriptors = descriptors
-        self.forest = forest
+        self.descriptor_models = descriptor_models
 
     def _fit(
         self,
@@ -113,7 +113,7 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
             search,
             descriptors=self.descriptors,
             class_weights=self.class_weight,
-            forest=bool(self.forest),
+            descriptor_models=bool(self.descriptor_models),
         )
 
     def _predict(self, smiles: Sequence[str]) -> Prediction:
@@ -166,16 +166,16 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
-    """Regression on SMILES by an ensemble of directional graph networks and a random forest.
+    """Regression on SMILES by an ensemble of directional graph networks, a random forest and a ridge regression.
 
     ``fit(smiles, y, sample_weight=None, censoring=None)`` takes y [R] or [R, T], NaN where missing, and weights [R] of
     the molecules in the training loss. ``censoring``, of the shape of y, is 1 where the truth is above y, -1 where it
     is below, else 0. A fraction ``validation_fraction`` of the molecules is used for early stopping and to calibrate
     intervals. ``epochs`` is a maximum, by default chosen by the number of molecules. ``search`` is the number of trials
     of a hyperparameter search on the validation molecules. ``descriptors`` of whole molecules that the networks read
-    too are "rdkit", "morgan" or "rdkit+morgan". With ``forest``, a random forest on descriptors is one more member of
-    the ensemble. With ``random_state=None`` every fit draws another seed. SMILES in two columns [R, 2] are pairs of
-    molecules, such as solute and solvent.
+    too are "rdkit", "morgan" or "rdkit+morgan". With ``descriptor_models``, a random forest and a ridge regression on
+    descriptors are members of the ensemble too. With ``random_state=None`` every fit draws another seed. SMILES in two
+    columns [R, 2] are pairs of molecules, such as solute and solvent.
 
     >>> DGNRegressor(ensemble_size=2).get_params()["ensemble_size"]
     2
@@ -250,9 +250,11 @@ class DGNClassifier(ClassifierMixin, _SmilesEstimator):  # type: ignore[misc]
         search: int = 0,
         descriptors: str = "",
         class_weight: str | None = None,
-        forest: bool = True,
+        descriptor_models: bool = True,
     ) -> None:
-        super().__init__(ensemble_size, epochs, validation_fraction, random_state, device, search, descriptors, forest)
+        super().__init__(
+            ensemble_size, epochs, validation_fraction, random_state, device, search, descriptors, descriptor_models
+        )
         self.class_weight = class_weight
 
     def fit(self, X: Sequence[str], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803

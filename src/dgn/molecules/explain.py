@@ -209,8 +209,8 @@ def _summary(model: Model, graph: PackedGraphs, column: int) -> str:
     prediction, target = model.predict(graph), model.targets[column]
     mean, spread = float(prediction.mean[0, column]), float(prediction.spread[0, column])
     members = f", ± {spread:.2g} over the ensemble" if spread == spread else ""
-    weight = 0.0 if model.forest is None else float(model.forest.weight[column])
-    shares = f" Shares are those of the networks; a forest has the weight {weight:g} in the prediction." * bool(weight)
+    others = 0.0 if model.descriptor_models is None else float(model.descriptor_models.weight.sum(dim=0)[column])
+    shares = f" Shares are those of the networks, {1 - others:.2g} of the prediction." * bool(others)
     if target.classes is not None:
         return f"Probability of {target.name} = {target.classes[1]}: {mean:.3f}{members}.{shares}"
     lower, upper = (float(bound[0, column]) for bound in model.interval(prediction, LEVEL))

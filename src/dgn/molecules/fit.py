@@ -23,10 +23,11 @@ from dgn.molecules.calibration import Fold, cross_mean, make_folds
 from dgn.molecules.columns import Target, Task, output_names
 from dgn.molecules.conformal import conformal_scores, half_width
 from dgn.molecules.defaults import default_experiment, is_rare
+from dgn.molecules.descriptor_models import DESCRIPTORS, embed, fit_descriptor_models, member_weights
 from dgn.molecules.domain import Domain
 from dgn.molecules.ensemble_training import TrainedEnsemble, is_paired, make_benchmark, train_ensemble
 from dgn.molecules.featurize import parse
-from dgn.molecules.forest import DESCRIPTORS, fit_forest, join_inputs, member_weights, one_hot
+from dgn.molecules.forest import one_hot
 from dgn.molecules.logarithm import to_log
 from dgn.molecules.model_io import Model, Prediction, weighted_spread
 from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
@@ -56,8 +57,9 @@ class FitOptions:
     ``start`` is the name of a pretrained network, or the folder of a model, whose weights except the head are the first
     ones; with ``freeze``, the head alone is trained. ``descriptors`` of whole molecules that the head reads too are
     "rdkit", "morgan", or both joined by a plus sign (:func:`dgn.data.datasets.descriptors.describe`).
-    ``class_weights`` "balanced" gives all classes of a target the same total weight in the training loss. ``forest``
-    adds a random forest on descriptors to the ensemble (:mod:`dgn.molecules.forest`).
+    ``class_weights`` "balanced" gives all classes of a target the same total weight in the training loss. With
+    ``descriptor_models`` a random forest and a ridge regression on descriptors are members too
+    (:mod:`dgn.molecules.descriptor_models`).
     """
 
     ensemble_size: int = 5
@@ -69,7 +71,7 @@ class FitOptions:
     freeze: bool = False
     descriptors: str = ""
     class_weights: str | None = None
-    forest: bool = True
+    descriptor_models: bool = True
 
     def __post_init__(self) -> None:
         parse_descriptors(self.descriptors)
@@ -185,8 +187,8 @@ def fit_molecules(
         domain=Domain.of(subsets[0].graphs, subsets[0].keys, options.seed),
     )
     outputs = trained.model.outputs(graphs)
-    if options.forest:
-        model, outputs = _add_forest(model, outputs, molecules, columns, standardized, split, options.seed)
+    if options.descriptor_models:
+        model, outputs = _add_descriptor_models(model, outputs, molecules, columns, standardized, split, options.seed)
     if is_calibrated:
         model = _calibrate(model, outputs, molecules, split, folds)
     predictions = [_predict(model, outputs, split, subsets, index) for index in (1, 2)]
@@ -196,8 +198,8 @@ def fit_molecules(
 
 
 def _featurization(paired: bool, options: FitOptions) -> str:
-    """The name of the features of molecules, with the descriptors that networks read and those of the forest."""
-    beside = DESCRIPTORS if options.forest else ""
+    """The name of the features of molecules, with the descriptors that networks read and those of other members."""
+    beside = DESCRIPTORS if options.descriptor_models else ""
     return with_descriptors(PAIRS if paired else CENTRES, options.descriptors, beside)
 
 
@@ -282,7 +284,7 @@ def _train(
     return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials)
 
 
-def _add_forest(
+def _add_descriptor_models(
     model: Model,
     outputs: Tensor,
     molecules: Molecules,
@@ -291,10 +293,10 @@ def _add_forest(
     split: Tensor,
     seed: int,
 ) -> tuple[Model, Tensor]:
-    """The model with a forest on all molecules that are not held out for the test: it needs no validation.
+    """The model with members on descriptors, of all molecules that are not held out for the test.
 
-    Behind the ``outputs`` [M, R, T] of the networks are those of the trees that did not learn from a molecule. Where a
-    value is a bound, the forest learns the prediction of the networks that satisfies it, else the bound.
+    Behind the ``outputs`` [M, R, T] of the networks are theirs without what they learned from a molecule. Where a value
+    is a bound, they learn the prediction of the networks that satisfies it, else the bound.
     """
     networks = outputs.double().mean(dim=0)
     if model.task == "multiclass":
@@ -302,29 +304,34 @@ def _add_forest(
     else:
         values = censored_target(values, networks, censoring_of(molecules))
     values = values.masked_fill((split == 2)[:, None], torch.nan)
-    inputs = join_inputs(_describe(molecules, DESCRIPTORS), columns)
-    weights = molecules.graphs.graphs.get(SAMPLE_WEIGHT)
-    fitted = fit_forest(inputs, values, molecules.keys, weights, model.task, seed, columns is not None)
-    return replace(model, forest=fitted.forest), torch.cat([outputs, fitted.out_of_bag[None]])
+    columns = torch.zeros(len(values), 0) if columns is None else columns
+    embedding = embed(molecules.graphs, model.ensemble.device.type)
+    blocks, weights = (
+        [_describe(molecules, DESCRIPTORS), embedding, columns],
+        molecules.graphs.graphs.get(SAMPLE_WEIGHT),
+    )
+    fitted = fit_descriptor_models(blocks, values, molecules.keys, weights, model.task, seed)
+    return replace(model, descriptor_models=fitted.models), torch.cat([outputs, fitted.held_out])
 
 
 def _calibrate(model: Model, outputs: Tensor, molecules: Molecules, split: Tensor, folds: Sequence[Fold]) -> Model:
     """The model with conformal scores: errors of the members that a validation molecule did not choose.
 
     Shapes:
-        ``outputs`` [M, R, T] of the networks of all folds, and of trees that did not learn from a molecule.
+        ``outputs`` [M, R, T] of the networks of all folds, and of members on descriptors that did not learn from a
+        molecule.
     """
     chose = torch.stack([fold.chooses[split == 1] for fold in folds for _ in fold.seeds])  # [M, V], of networks alone
     learned, val = model.learned(outputs), (split == 1).nonzero()[:, 0]
-    weights = member_weights(len(learned), model.forest, len(model.scale))
+    weights = member_weights(len(learned), model.descriptor_models, len(model.scale))
     typical = weighted_spread(learned[:, split == 0], weights).nanmedian(dim=0).values
     floor = typical.where(~typical.isnan(), model.scale).clamp(min=1e-6 * model.scale)  # NaN for a single member
     model, validation = replace(model, floor=floor), take(molecules, val)
     truth = to_log(model.targets, validation.values)
     truth = truth.masked_fill(censoring_of(validation) != 0, torch.nan)  # errors are not known
-    mean = cross_mean(learned[: len(chose), val], chose)
-    if model.forest is not None:
-        mean = (1 - model.forest.weight) * mean + model.forest.weight * learned[-1, val]
+    others = weights[len(chose) :]
+    mean = (1 - others.sum(dim=0)) * cross_mean(learned[: len(chose), val], chose)
+    mean = mean + (others * learned[len(chose) :, val]).sum(dim=0)
     prediction = model.combine(outputs[:, val], model.compare(validation.graphs))
     return replace(model, scores=conformal_scores(truth, mean, prediction.difficulty))
 

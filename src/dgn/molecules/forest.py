@@ -12,21 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dgn.data.benchmark import GRAPH_ATTR
-from dgn.data.datasets.smiles import BESIDE
-from dgn.data.packed import PackedGraphs
 from dgn.molecules.columns import Task
-from dgn.training.model import TrainedModel
 
-DESCRIPTORS = "rdkit+morgan"  # that the trees read (:func:`dgn.data.datasets.descriptors.describe`)
 TREES = 200  # of each target
 SMALLEST = 2  # molecules of a leaf: as accurate as 1, in half the nodes
 LEAVES = 500_000  # of all trees: with more, leaves have more molecules, so that the forest stays below 10 MB
-WEIGHT = 0.5  # of the forest in the prediction; the networks share the rest
-FEWEST = 10  # values of a target from which a forest learns
+FEWEST = 10  # values of a target from which a member on descriptors learns
 PREFIX = "forest_"  # of its tensors in the folder of a model
 RAREST = 1e-6  # probability of one of several classes, so that some class has one
-OBJECTIVES: dict[str, Task] = {"regression": "regression", "multi-label": "multi-label", "classification": "multiclass"}
 LEAF = -1  # feature of a node without children
 
 Inputs = NDArray[np.float32]
@@ -41,15 +34,13 @@ class Forest:
 
     Shapes:
         ``feature`` [N] int16 (LEAF: a leaf), ``number`` [N] float32, ``right`` [N] int32, the right child; ``roots``
-        [T, K] int32, the first nodes of the trees; ``weight`` [T] float64, that of the forest in the prediction;
-        ``width`` [1] int32, the number of features.
+        [T, K] int32, the first nodes of the trees; ``width`` [1] int32, the number of features.
     """
 
     feature: Tensor
     number: Tensor
     right: Tensor
     roots: Tensor
-    weight: Tensor
     width: Tensor
 
     @classmethod
@@ -75,24 +66,6 @@ class Forest:
         """What :meth:`read` reads."""
         return {f"{PREFIX}{name}": getattr(self, name) for name in self.__dataclass_fields__}
 
-    def inputs(self, graphs: PackedGraphs) -> Inputs:
-        """The features of packed molecules: descriptors, then the columns of ``--features``, [G, F]."""
-        descriptors = graphs.graphs.get(BESIDE)
-        if descriptors is None:
-            raise ValueError(
-                "graphs: expected SMILES, as the forest of this model reads descriptors of molecules, got graphs "
-                "without them; pass SMILES, or fit with --no-forest"
-            )
-        columns = int(self.width) - descriptors.size(1)
-        present = graphs.graphs.get(GRAPH_ATTR)
-        if columns < 0 or (columns and (present is None or present.size(1) < columns)):
-            raise ValueError(
-                f"forest: expected {int(self.width)} features of a molecule, as in training, got "
-                f"{descriptors.size(1)} descriptors of this version of RDKit and "
-                f"{0 if present is None else present.size(1)} columns; use the RDKit of training, or fit again"
-            )
-        return join_inputs(descriptors, present[:, -columns:] if present is not None and columns else None)
-
     def predict(self, inputs: Inputs) -> Tensor:
         """Standardized numbers or probabilities, [G, T]: the means over the trees of each target."""
         means = [self._descend(inputs, roots).mean(axis=1) for roots in self.roots.numpy()]
@@ -111,27 +84,6 @@ class Forest:
         return number[nodes].reshape(len(inputs), len(roots)).astype(np.float64)
 
 
-def member_outputs(ensemble: TrainedModel, graphs: PackedGraphs, forest: Forest | None) -> Tensor:
-    """The outputs of all networks, and those of the forest behind them, if there is one: [M, G, T]."""
-    outputs = ensemble.outputs(graphs)
-    if forest is None or not len(graphs):
-        return outputs if forest is None else outputs.new_zeros(len(outputs) + 1, 0, outputs.size(2))
-    values = forest.predict(forest.inputs(graphs))
-    return torch.cat([outputs, as_outputs(values, OBJECTIVES[ensemble.signature.objective])[None]])
-
-
-def member_weights(count: int, forest: Forest | None, targets: int) -> Tensor:
-    """The weights of ``count`` members in the prediction, those of the forest last: [M, 1, T], of sum 1.
-
-    >>> member_weights(4, None, 1).flatten().tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    if forest is None:
-        return torch.full((count, 1, targets), 1 / count, dtype=torch.float64)
-    networks = ((1 - forest.weight) / (count - 1)).expand(count - 1, -1)
-    return torch.cat([networks, forest.weight[None]])[:, None]
-
-
 class FittedForest(NamedTuple):
     """A forest, and the outputs for each molecule of the trees that did not learn from it, [R, T].
 
@@ -140,13 +92,6 @@ class FittedForest(NamedTuple):
 
     forest: Forest
     out_of_bag: Tensor
-
-
-def join_inputs(descriptors: Tensor, features: Tensor | None) -> Inputs:
-    """Descriptors and columns of ``--features`` side by side; 0 where RDKit has no descriptor."""
-    parts = [descriptors.float()] if features is None else [descriptors.float(), features.float()]
-    inputs: Inputs = torch.cat(parts, dim=1).nan_to_num(nan=0.0).numpy()
-    return inputs
 
 
 def fit_forest(
@@ -161,7 +106,7 @@ def fit_forest(
     """A forest of ``TREES`` for each target, on bootstrap samples of the molecules; duplicates are drawn together.
 
     ``values`` [R, T] are standardized numbers or labels, NaN where missing; ``weights`` are [R] or [R, T]. A target
-    with fewer than ``FEWEST`` values has a forest of weight 0. ``has_columns``: some inputs are columns of
+    with fewer than ``FEWEST`` values has no trees. ``has_columns``: some inputs are columns of
     ``--features``, which a node must not miss among a thousand others.
 
     Law: an output out of bag does not depend on the value of the molecule, nor on those of its duplicates.
@@ -231,9 +176,8 @@ def _join(columns: Sequence[Sequence[Tree]], inputs: Inputs, task: Task) -> Fitt
             nodes.append(pack_tree(tree.fitted.tree_, start))
             start += len(nodes[-1][0])
     feature, number, right = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*nodes, strict=True))
-    weight = torch.tensor([WEIGHT if trees else 0.0 for trees in columns], dtype=torch.float64)
     width = torch.tensor([inputs.shape[1]], dtype=torch.int32)
-    forest = Forest(feature, number, right, torch.from_numpy(roots), weight, width)
+    forest = Forest(feature, number, right, torch.from_numpy(roots), width)
     out_of_bag = torch.from_numpy(np.stack([_out_of_bag(trees, inputs) for trees in columns], axis=1))
     return FittedForest(forest, as_outputs(out_of_bag, task))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dgn.molecules.columns import Target, output_names
 from dgn.molecules.conformal import quantile_rank
+from dgn.molecules.descriptor_models import NETWORK
 from dgn.molecules.model_io import Model
 from dgn.molecules.rows import Problem
 from dgn.training.tables import Table
@@ -39,7 +40,7 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         f"{network_count(model)}, {facts['parameters']:,} parameters each; aggregators "
         f"{', '.join(model.experiment.network.aggregators)}; {facts['seconds']:.0f} s of training on "
         f"{facts['members'][0]['device'].removesuffix(', 1 threads')}. {search_text(model)}"
-        f"{start_text(model)}{forest_text(model)}All settings are in `model.json`.",
+        f"{start_text(model)}{other_members(model)}All settings are in `model.json`.",
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",
@@ -94,19 +95,21 @@ def network_count(model: Model) -> str:
     return f"{count} directional graph networks" if count > 1 else "A directional graph network"
 
 
-def forest_text(model: Model) -> str:
-    """The forest among the members, as sentences."""
-    if model.forest is None:
+def other_members(model: Model) -> str:
+    """The members on descriptors, as sentences."""
+    models = model.descriptor_models
+    if models is None:
         return ""
-    trees, weight = model.forest.roots.size(1), float(model.forest.weight.max())
+    share, trees = float(models.weight.max()), models.forest.roots.size(1)
+    embedding = f" and an embedding by the pretrained network {NETWORK}" * bool(models.widths[1])
     text = (
-        f"The prediction is their mean, with weight {1 - weight:g}, and that of a random forest, with weight "
-        f"{weight:g}: {trees} trees for each target on RDKit's descriptors and Morgan fingerprints, which also learned "
-        "from the validation split. "
+        f"The prediction is their mean, with weight {1 - 2 * share:.2g}, and those of a random forest ({trees} trees "
+        f"for each target) and a ridge regression, with weight {share:.2g} each. Both read RDKit's descriptors, Morgan "
+        f"fingerprints{embedding}, and learned from the validation split too. "
     )
     names = output_names(model.task, model.targets)
-    left_out = [name for name, own in zip(names, model.forest.weight.tolist(), strict=True) if not own]
-    return text + f"Of {', '.join(left_out)} there are too few values for a forest. " * bool(left_out)
+    left_out = [name for name, own in zip(names, models.weight[0].tolist(), strict=True) if not own]
+    return text + f"Of {', '.join(left_out)} there are too few values for them. " * bool(left_out)
 
 
 def task_text(model: Model) -> str:

@@ -14,8 +14,8 @@ from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
 from dgn.molecules.columns import TASKS, Target, Task, output_names
 from dgn.molecules.conformal import difficulty, half_width
+from dgn.molecules.descriptor_models import DescriptorModels, member_outputs, member_weights
 from dgn.molecules.domain import Comparison, Domain
-from dgn.molecules.forest import Forest, member_outputs, member_weights
 from dgn.molecules.logarithm import from_log, to_log
 from dgn.nn import DGN, Ensemble
 from dgn.training.experiment import Experiment
@@ -48,8 +48,8 @@ class Model:
     Regression predicts ``center + scale * output``, or 10 to that power where a logarithm is learned, classification
     ``sigmoid(output)``, or ``softmax(output)`` over several classes. ``scores`` and ``floor`` are those of
     :mod:`dgn.molecules.conformal`. ``facts`` are metadata: data, scores, versions. ``features`` are columns of numbers
-    that members read beside the graphs, ``partner`` is that of second SMILES, if rows are pairs of molecules. A
-    ``forest`` is one more member.
+    that members read beside the graphs, ``partner`` is that of second SMILES, if rows are pairs of molecules.
+    ``descriptor_models`` are further members.
 
     Shapes:
         ``center``, ``scale`` and ``floor`` [T], ``scores`` [V, T].
@@ -67,7 +67,7 @@ class Model:
     domain: Domain | None = None
     features: tuple[str, ...] = ()
     partner: str | None = None
-    forest: Forest | None = None
+    descriptor_models: DescriptorModels | None = None
 
     @classmethod
     def of(cls, stored: StoredModel, device: str = "auto") -> "Model":
@@ -78,7 +78,7 @@ class Model:
             targets = tuple(_read_target(target, task) for target in stored.table["targets"])
             column = str(stored.table["smiles"])
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
-            domain, forest = Domain.read(stored.tensors), Forest.read(stored.tensors)
+            domain, models = Domain.read(stored.tensors), DescriptorModels.read(stored.tensors)
             features = tuple(str(name) for name in stored.table["features"])
             partner = stored.table.get("partner")
         except PROBLEMS as problem:
@@ -91,9 +91,9 @@ class Model:
                 f"{CONFIGURATION}: expected networks and a calibration for {outputs} outputs, got networks for "
                 f"{stored.signature.inputs.targets} and a calibration of shapes {shapes}; fit again"
             )
-        if forest is not None and not len(forest.roots) == len(forest.weight) == outputs:
+        if models is not None and models.targets != {outputs}:
             raise ValueError(
-                f"{CONFIGURATION}: expected {outputs} outputs of the forest, got {len(forest.roots)}; fit again"
+                f"{CONFIGURATION}: expected {outputs} outputs of descriptor models, got {models.targets}; fit again"
             )
         ensemble = TrainedModel.of(stored, device)
         return cls(
@@ -105,7 +105,7 @@ class Model:
             domain=domain,
             features=features,
             partner=partner,
-            forest=forest,
+            descriptor_models=models,
             **calibration,
         )
 
@@ -133,7 +133,7 @@ class Model:
     def predict(self, graphs: Any) -> Prediction:
         """Predictions for molecules, SMILES or their graphs: [G, T]."""
         packed = self.ensemble.pack(graphs)
-        return self.combine(member_outputs(self.ensemble, packed, self.forest), self.compare(packed))
+        return self.combine(member_outputs(self.ensemble, packed, self.descriptor_models), self.compare(packed))
 
     def compare(self, graphs: PackedGraphs) -> Comparison | None:
         """The relation of molecules to those of training, if that is stored."""
@@ -150,7 +150,7 @@ class Model:
         """The ensemble prediction from the outputs of its members, [M, G, T], and their relation to training."""
         learned = self.learned(outputs)
         novelty = learned.new_zeros(learned.size(1)) if comparison is None else torch.from_numpy(comparison.novelty)
-        weights = member_weights(len(learned), self.forest, len(self.scale))
+        weights = member_weights(len(learned), self.descriptor_models, len(self.scale))
         mean = from_log(self.targets, (weights * learned).sum(dim=0))
         spread = weighted_spread(from_log(self.targets, learned), weights)
         return Prediction(mean, spread, difficulty(weighted_spread(learned, weights), self.floor, novelty))
@@ -178,7 +178,7 @@ class Model:
             {
                 **{name: getattr(self, name) for name in CALIBRATION},
                 **({} if self.domain is None else self.domain.tensors()),
-                **({} if self.forest is None else self.forest.tensors()),
+                **({} if self.descriptor_models is None else self.descriptor_models.tensors()),
             },
         )
         write_model(folder, stored, card)

@@ -73,7 +73,9 @@ def predict_smiles(
     ``features`` [R, F] are the numbers that the networks read beside the graphs, ``model.features``. Both SMILES of a
     pair are one text (:func:`dgn.data.datasets.pairs.join_smiles`).
     """
-    chunks = list(predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain, forest=model.forest))
+    chunks = list(
+        predict_chunks(model.ensemble, _chunks(smiles, features), domain=model.domain, models=model.descriptor_models)
+    )
     empty = torch.zeros(0, len(model.scale), dtype=torch.float64)
     predictions = [Prediction(empty, empty, empty), *(_align(model, chunk) for chunk in chunks)]
     problems = [problem for chunk in chunks for problem in chunk.problems]
@@ -264,7 +266,13 @@ def _stream(
     with torch_threads(1 if options.workers else torch.get_num_threads()):
         domain = None if options.embedding else model.domain
         for chunk in predict_chunks(
-            model.ensemble, chunks(), options.workers, options.embedding, domain, options.valence, model.forest
+            model.ensemble,
+            chunks(),
+            options.workers,
+            options.embedding,
+            domain,
+            options.valence,
+            model.descriptor_models,
         ):
             yield queue.pop(0), chunk
 
