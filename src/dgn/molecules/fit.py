@@ -306,10 +306,8 @@ def _add_descriptor_models(
     values = values.masked_fill((split == 2)[:, None], torch.nan)
     columns = torch.zeros(len(values), 0) if columns is None else columns
     embedding = embed(molecules.graphs, model.ensemble.device.type)
-    blocks, weights = (
-        [_describe(molecules, DESCRIPTORS), embedding, columns],
-        molecules.graphs.graphs.get(SAMPLE_WEIGHT),
-    )
+    blocks = [_describe(molecules, DESCRIPTORS), embedding, columns]
+    weights = molecules.graphs.graphs.get(SAMPLE_WEIGHT)
     fitted = fit_descriptor_models(blocks, values, molecules.keys, weights, model.task, seed)
     return replace(model, descriptor_models=fitted.models), torch.cat([outputs, fitted.held_out])
 
