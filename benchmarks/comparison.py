@@ -13,7 +13,7 @@ fails is reported, and run again by the next call. With ``--hours``, no cell beg
 
 The summary is made of the cells alone: mean and standard deviation of the test score over the seeds, the mean rank over
 the tables that all models have, and CPU seconds per cell. Ensembles also give the score of one network, at their CPU
-time over the number of members; dgn, whose ensemble has a forest, also that of its networks alone.
+time over the number of members; dgn, whose ensemble has descriptor models, also that of its networks alone.
 """
 
 import argparse

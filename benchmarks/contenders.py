@@ -1,9 +1,10 @@
 """The models that benchmarks/molecules.py compares: each trains on the training molecules and predicts the others.
 
 Every function takes the prepared table (columns smiles, t0, t1, ... and split), the task, a seed and the arguments of
-the command, and returns the predictions for "val" and "test": [members, molecules, targets]. An ensemble with a forest
-returns its prediction for "test" alone, and those of its networks as "networks_val" and "networks_test". chemprop,
-which runs in processes of its own and keeps finished networks, also returns their CPU seconds.
+the command, and returns the predictions for "val" and "test": [members, molecules, targets]. An ensemble with
+descriptor models returns its prediction for "test" alone, and those of its networks as "networks_val" and
+"networks_test". chemprop, which runs in processes of its own and keeps finished networks, also returns their CPU
+seconds.
 """
 
 import csv

@@ -103,7 +103,7 @@ def run_one(arguments: argparse.Namespace, name: str, seed: int) -> None:
 
 
 def part_scores(folder: Path, predictions: Mapping[str, Array]) -> dict[str, dict[str, float]]:
-    """Test scores of parts of an ensemble: one of its networks (the mean), and all of them, if it has a forest."""
+    """Test scores of one network of an ensemble (the mean), and of all networks, if it has descriptor models too."""
     networks = predictions.get(f"{NETWORKS}test", predictions["test"])
     if len(networks) == 1:
         return {}
