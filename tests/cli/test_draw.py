@@ -13,7 +13,7 @@ from dgn.data import PackedGraphs, add_directions
 from dgn.data.datasets.smiles import CENTRES, pack_smiles
 from dgn.molecules.columns import Target
 from dgn.molecules.domain import Domain
-from dgn.molecules.explain import explain
+from dgn.molecules.explain import MOST, explain
 from dgn.molecules.model_io import Model
 from dgn.nn import ATOM_SIZES, BOND_SIZES
 from dgn.training.build import Inputs, build_for_inputs
@@ -53,6 +53,7 @@ def test_brackets_in_a_file_name_are_printed(dgn: Callable[..., Result]) -> None
         (["C" * 301, "--out", "a.svg", "--html", "a.html"], "expected at most 300 nodes on a page, got 301"),
         (["CC"], "out: expected --out picture.svg, --html page.html or both, got neither"),
         (["CC", "--html", "a.txt", "--model", "m"], "a.txt: expected a file called .html, got .txt"),
+        (["CC", "--out", "a.svg", "--model", "m", "--graph", "1"], "graph: expected an index only with a file of many"),
         (["CC", "--table", "a.csv"], "table: expected --model, whose prediction it names"),
         (["CC", "--out", "a.svg", "--target", "y"], "target: expected --model, whose prediction it names"),
         (["CC", "--out", "a.svg", "--model", "m"], "m: expected the folder of a model"),
@@ -71,7 +72,7 @@ def test_a_model_explains_only_molecules(dgn: Callable[..., Result]) -> None:
     ends = torch.tensor([[0, 1], [1, 0]])
     PackedGraphs.pack([(ends, 2)]).save("two.safetensors")
     result = dgn("draw", "two.safetensors", "--model", "m", "--out", "a.svg")
-    assert "model: expected the SMILES of a molecule beside it, got two.safetensors" in result.output
+    assert "model: expected the SMILES of a molecule or a table beside it, got two.safetensors" in result.output
 
 
 @pytest.mark.parametrize(("task", "name"), [("regression", "y"), ("multi-label", "log-odds of y")])
@@ -118,6 +119,18 @@ def test_attributions_are_in_units_of_the_target(
     assert "target: expected one of 'x', 'y', got 'z'" in missing.output
     impossible = dgn("draw", "CF(F)F", "--model", "folder", "--out", "why.svg")
     assert "CF(F)F: expected a possible molecule, got impossible valence of fluorine (atom 2" in impossible.output
+    Path("more.csv").write_text("name,smiles\na,CCO\nb,CF(F)F\nc,C[Si]C\n")
+    several = dgn("draw", "more.csv", "--model", "folder", "--html", "more.html")
+    assert several.output == "1 row: impossible valence of fluorine; left out (line 3)\nwrote more.html\n"
+    assert Path("more.html").read_text().count("<svg") == 2
+    refused = dgn("draw", "more.csv", "--model", "folder", "--out", "more.svg")
+    assert "more.csv: expected one molecule for a picture, got 2; name others, or use --html" in refused.output
+    Path("none.csv").write_text("name,smiles\nb,CF(F)F\n")
+    nothing = dgn("draw", "none.csv", "--model", "folder", "--html", "none.html")
+    assert "none.csv: expected at least one molecule, got 0" in nothing.output
+    Path("many.smi").write_text("C\n" * (MOST + 1))
+    many = dgn("draw", "many.smi", "--model", "folder", "--html", "many.html")
+    assert f"many.smi: expected at most {MOST} molecules to explain, got more" in many.output
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])

@@ -9,7 +9,6 @@ from dgn.cli.directions import Laplacian
 from dgn.cli.display import echo, make_console
 
 if TYPE_CHECKING:
-    from dgn.plot.scene import Scene
     from dgn.spectral.laplacians import Normalization
 
 
@@ -18,7 +17,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="INPUT",
-            help="SMILES (in quotes), or a file: .graphml; with many graphs .safetensors, .npz, .parquet or .pt.",
+            help="SMILES (in quotes), or a file: .graphml; with many graphs .safetensors, .npz, .parquet or .pt; "
+            "with --model a table of SMILES.",
         ),
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Picture of one graph: .svg or .png.")] = None,
@@ -57,11 +57,13 @@ def command(
 
     outputs = Outputs(out, html, table)
     _check(inputs, outputs, model, target)
+    if model is not None and graph is not None:
+        raise ValueError("graph: expected an index only with a file of many graphs, got it with --model; leave it out")
     laplacian = cast("Normalization", None if normalization is Laplacian.none else normalization.value)
-    scenes = [read_scene(source, graph) for source in inputs]
     if model is not None:
-        _explain(scenes, model, target, outputs)
+        _explain(inputs, model, target, outputs)
     else:
+        scenes = [read_scene(source, graph) for source in inputs]
         if html is not None:
             check_page(scenes, html)  # before a picture is written
         if out is not None:
@@ -101,17 +103,27 @@ def _check(inputs: list[str], outputs: Outputs, model: Path | None, target: str 
             raise ValueError(f"{name}: expected --model, whose prediction it names, got '{value}' alone; add the model")
 
 
-def _explain(scenes: "list[Scene]", folder: Path, target: str | None, outputs: Outputs) -> None:
+def _explain(inputs: list[str], folder: Path, target: str | None, outputs: Outputs) -> None:
     """Draw and tabulate the attribution of an ensemble's predictions."""
     from dgn.data.io.atomic import atomic_file
-    from dgn.molecules.explain import explain, to_page
+    from dgn.molecules.explain import explain, read_sources, to_page
     from dgn.molecules.model_io import load_model
+    from dgn.plot.sources import FILES
     from dgn.training.run_folder import to_csv, write_text
 
-    for scene in scenes:
-        if not scene.atoms:
-            raise ValueError(f"model: expected the SMILES of a molecule beside it, got {scene.name}; write the SMILES")
-    explanations = explain(load_model(folder, "cpu"), [scene.name for scene in scenes], target)
+    for source in inputs:
+        if source.endswith(FILES) and not source.endswith(".parquet"):  # a table may be one
+            raise ValueError(
+                f"model: expected the SMILES of a molecule or a table beside it, got {source}; write the SMILES"
+            )
+    model = load_model(folder, "cpu")
+    smiles, problems = read_sources(model, inputs)
+    for problem in problems:
+        echo(make_console(), str(problem))
+    if not smiles or (outputs.out is not None and len(smiles) > 1):
+        expected = "at least one molecule" if not smiles else "one molecule for a picture"
+        raise ValueError(f"{inputs[0]}: expected {expected}, got {len(smiles)}; name others, or use --html")
+    explanations = explain(model, smiles, target)
     if outputs.out is not None:
         picture = explanations[0].picture(outputs.out.suffix)
         with atomic_file(outputs.out) as unfinished:

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -11,14 +12,19 @@ from dgn.data.datasets.smiles import IMPOSSIBLE, parse_smiles, standard_smiles
 from dgn.data.packed import PackedGraphs
 from dgn.graph.checks import check_option
 from dgn.molecules.domain import Comparison
+from dgn.molecules.featurize import featurize
 from dgn.molecules.fit import LEVEL
 from dgn.molecules.model_io import Model
+from dgn.molecules.predict import smiles_column
+from dgn.molecules.rows import Problem, problems_by_reason
+from dgn.molecules.table import SUFFIXES, open_table
 from dgn.nn import DGN, Ensemble
 from dgn.plot.attribution import Attribution, Baseline, attribute, average, mean_features
 from dgn.plot.highlight import agreement, bond_shares, render_attribution
 
 TYPICAL = 100  # training molecules whose mean features are the baseline
 SHOWN = 3  # atoms and bonds named in a sentence
+MOST = 200  # molecules of a table: an ensemble takes seconds for each
 ORDERS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 
 
@@ -63,6 +69,28 @@ class Explanation:
             for index, name in enumerate([*names, *bonds])
         ]
         return sorted(rows, key=lambda row: -abs(float(row["share"])))
+
+
+def read_sources(model: Model, sources: Sequence[str]) -> tuple[list[str], list[Problem]]:
+    """SMILES as given, and those of tables, without the rows that cannot be predicted, which are reported."""
+    smiles: list[str] = []
+    problems: list[Problem] = []
+    for source in sources:
+        if not source.lower().endswith(SUFFIXES):
+            smiles.append(source)
+            continue
+        table = open_table(source)
+        position = table.position(smiles_column(model, table))
+        rows = [
+            (row.line, "" if row.problem else row.values[position].strip()) for row in islice(table.rows(), MOST + 1)
+        ]
+        if len(rows) > MOST:
+            raise ValueError(f"{source}: expected at most {MOST} molecules to explain, got more; take some of its rows")
+        lines, texts = zip(*rows, strict=True)
+        reasons = featurize(texts).problems
+        smiles += [text for text, reason in zip(texts, reasons, strict=True) if not reason]
+        problems += problems_by_reason(reasons, lines, "left out")
+    return smiles, problems
 
 
 def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> list[Explanation]:

@@ -232,9 +232,9 @@ def read_molecules(
     )
     unlabelled = [lines[row] for row, is_labelled in zip(readable, labelled.tolist(), strict=True) if not is_labelled]
     left_out = [
-        *_by_reason(problems, lines, "left out"),
+        *problems_by_reason(problems, lines, "left out"),
         Problem("no target value", "left out", tuple(unlabelled)),
-        *_by_reason(impossible, lines, "kept"),
+        *problems_by_reason(impossible, lines, "kept"),
     ]
     return molecules, [*(problem for problem in left_out if problem.lines), *remarks(molecules)]
 
@@ -268,7 +268,7 @@ def read_weight(text: str) -> float | None:
     return number if number is not None and 0 <= number <= LARGEST else None  # False for NaN
 
 
-def _by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
+def problems_by_reason(texts: Sequence[str], lines: Sequence[int], action: str) -> list[Problem]:
     """A remark for the impossible valences of each element, and one for all other SMILES that cannot be used."""
     reasons: dict[str, list[int]] = {}
     for text, line in zip(texts, lines, strict=True):
