@@ -1,7 +1,8 @@
 """The tables of docs/kernels.md, docs/eigenvectors.md and docs/scaling.md: ``python -m benchmarks [NAME ...]``.
 
-Prints the machine, the date and the commit, then what each script prints. Without names all of them run, which takes
-about half an hour on two idle cores; ``--list`` shows them. A script that fails does not stop the others.
+Prints the machine, the date and the commit, then what each script prints. Without names all of them run; ``--list``
+shows them. A script that fails does not stop the others, and one that needs what is not here is left out: a package, a
+GPU, or ``--data``, a folder with the benchmarks of docs/data.md.
 """
 
 import argparse
@@ -12,19 +13,43 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 import dgn
 
 FOLDER = Path(__file__).parent
-#: Tables by name: the page that holds them, the script, its arguments, and the package it needs beside dgn's own.
+DATA = "{data}"  # stands for the folder of benchmarks in options
+GPU = "a GPU"
+
+
+class Table(NamedTuple):
+    """The page that holds a table, the script that prints it with its options, and a package or the GPU it needs."""
+
+    page: str
+    script: str
+    options: tuple[str, ...] = ()
+    needs: str | None = None
+
+    def lacks(self, data: str | None) -> str:
+        """What is missing to make the table here, as the remedy."""
+        if self.needs == GPU:
+            return "" if torch.cuda.is_available() else "run it on a machine with a GPU"
+        if self.needs is not None and find_spec(self.needs) is None:
+            return f"pip install {self.needs}"
+        return "name the folder of benchmarks with --data" if data is None and DATA in "".join(self.options) else ""
+
+
 TABLES = {
-    "aggregation": ("kernels.md", "aggregation.py", [], None),
-    "routes": ("kernels.md", "routes.py", ["--epochs", "2"], None),
-    "directions": ("eigenvectors.md", "directions.py", [], "networkx"),
-    "large-graphs": ("eigenvectors.md", "large_graphs.py", ["--growth"], "pyamg"),
-    "scaling": ("scaling.md", "scaling.py", [], None),
+    "aggregation": Table("kernels.md", "aggregation.py"),
+    "routes": Table("kernels.md", "routes.py", ("--data", DATA, "--epochs", "2")),
+    "host-time": Table("kernels.md", "host_time.py", ("--data", f"{DATA}/zinc12k")),
+    "molpcba": Table("kernels.md", "molpcba.py", ("--profile", "45"), GPU),
+    "directions": Table("eigenvectors.md", "directions.py", (), "networkx"),
+    "large-graphs": Table("eigenvectors.md", "large_graphs.py", ("--growth",), "pyamg"),
+    "datasets": Table("eigenvectors.md", "datasets.py", (f"{DATA}/zinc12k/zinc12k.npz", f"{DATA}/molhiv/molhiv.npz")),
+    "scaling": Table("scaling.md", "scaling.py", ("--nodes", "1000", "10000", "100000", "1000000")),
 }
 
 
@@ -50,6 +75,7 @@ def processor() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TABLES))
+    parser.add_argument("--data", help="folder of benchmarks, for the tables that read them")
     parser.add_argument("--list", action="store_true", help="show the tables and stop")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in TABLES]
@@ -58,14 +84,14 @@ def main() -> None:
     print(header(), flush=True)
     failed = []
     for name in arguments.names or TABLES:
-        page, script, options, package = TABLES[name]
-        print(f"\n## {name} (docs/{page}): python benchmarks/{' '.join([script, *options])}\n", flush=True)
+        table = TABLES[name]
+        options = [option.replace(DATA, arguments.data or "DATA") for option in table.options]
+        print(f"\n## {name} (docs/{table.page}): python benchmarks/{' '.join([table.script, *options])}\n", flush=True)
         if arguments.list:
             continue
-        if package is not None and find_spec(package) is None:
-            print(f"left out: pip install {package}", flush=True)
-            continue
-        if subprocess.run([sys.executable, str(FOLDER / script), *options]).returncode:
+        if table.lacks(arguments.data):
+            print(f"left out: {table.lacks(arguments.data)}", flush=True)
+        elif subprocess.run([sys.executable, str(FOLDER / table.script), *options]).returncode:
             failed.append(name)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
