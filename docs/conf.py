@@ -98,8 +98,8 @@ LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*
 def relink(markdown: str, folder: Path) -> str:
     """Links of a Markdown file in ``folder`` of the repository, as links of a page of the site in ``docs``.
 
-    >>> relink("[a](../CONTRIBUTING.md#map), [b](../examples/digits.py), [c](../results/)", ROOT / "docs")
-    '[a](contributing.md#map), [b](examples.md#digits), `results`'
+    >>> relink("[a](../CONTRIBUTING.md#map), [b](../examples/own_field.py), [c](../results/)", ROOT / "docs")
+    '[a](contributing.md#map), [b](examples.md#own-field), `results`'
     >>> relink("[kernels](docs/kernels.md#memory), [data.md](docs/data.md)", ROOT)
     '[kernels](kernels.md#memory), [](data.md)'
     """
