@@ -93,12 +93,23 @@ def _metric_label(metric: str) -> str:
 
 def _data_origins(results: Results) -> list[str]:
     """A sentence on the datasets that are not the official ones, if there are any."""
-    datasets: dict[str, list[str]] = {}
-    for dataset, label in DATASETS.items():
-        if origin := other_data(run for cell in _cells(dataset) for run in results.get(cell.name, ())):
-            datasets.setdefault(origin, []).append(label)
-    origins = (f"{' and '.join(labels)} ({origin})" for origin, labels in datasets.items())
-    return [f"Not the official data: {', '.join(origins)}."] if datasets else []
+    labels = [
+        label
+        for dataset, label in DATASETS.items()
+        if other_data(run for cell in _cells(dataset) for run in results.get(cell.name, ()))
+    ]
+    differs = "not bitwise the official data ([what differs](docs/data.md#what-is-official))"
+    return [f"{join_words(labels)} {'is' if len(labels) == 1 else 'are'} {differs}."] if labels else []
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Words as a list in a sentence.
+
+    >>> join_words(["ZINC"]), join_words(["ZINC", "MUV", "Tox21"])
+    ('ZINC', 'ZINC, MUV and Tox21')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _score(cell: Experiment, runs: Sequence[FinishedRun]) -> str:
