@@ -60,6 +60,7 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
     Args:
         in_channels: a pair of widths if sources and targets have different ones, of which those of sources are first
             mapped to those of targets; -1 takes them from the first input.
+        out_channels: width of the output.
         aggregators: names such as ``"mean"``, ``"max"``, ``"av1"``, ``"dx2-signed"`` (docs/aggregators.md).
         scalers: of ``"identity"``, ``"amplification"``, ``"attenuation"``.
         delta: mean of log(degree + 1) over the training nodes (:func:`dgn.average_log_degree`), which scalers other
@@ -69,6 +70,8 @@ class DGNConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
         towers: split the channels into this many independent convolutions.
         dx_reference: what dx subtracts in complex messages: ``"node"``, the node's features, as in the code behind the
             published numbers; ``"message"``, the node's message to itself, as in B_dx applied to messages.
+        backend: of the aggregation: ``"reference"`` (PyTorch), ``"cpu"`` (Numba), ``"triton"``, or ``"auto"``, which
+            chooses by device, dtype and size (docs/kernels.md).
 
     Shapes:
         ``x`` [N, in_channels], or a pair of sources and targets, of which the targets may be ``None`` where nothing

@@ -2,8 +2,8 @@
 
 Meshes are Delaunay triangulations of the unit square with round obstacles. The wind has a stream function that vanishes
 on walls and obstacles, so it has no divergence and crosses no boundary. The equation
-c_t + v grad c = kappa laplace c is solved on each mesh refined to a spacing of 0.0125, and read at its
-nodes. Refined once more, the change from frame to frame differs by one to two percent.
+c_t + v grad c = kappa laplace c is solved by a scheme of second order on each mesh refined to a spacing of 0.0125, and
+read at its nodes.
 """
 
 import math
@@ -64,12 +64,12 @@ def generate_transport(
 ) -> PackedGraphs:
     r"""Trajectories of a scalar on meshes of their own, one graph for each; the same ``seed`` gives the same graphs.
 
-    ``split`` counts the meshes of training, validation and test, each with several ``trajectories``. A ``frame`` is the
+    ``split`` counts the meshes of training, validation and test, each with several ``trajectories``. A frame is the
     time in which the scalar is carried 0.075 by a wind of strength 1, the root mean square of its speed; so
     ``spacing`` and ``wind`` can be changed one by one. ``x`` and ``y`` are those of the first frame; take any other
-    from ``frames``. Of two ``spacing`` every mesh has one between them, drawn at random. Several ``workers`` are
+    from ``frames``. With a pair as ``spacing`` every mesh has one drawn at random between them. Several ``workers`` are
     processes: call this under ``if __name__ == "__main__":``. Every mesh has random numbers of its own, so that the
-    graphs do not depend on them.
+    graphs do not depend on the number of workers.
 
     Shapes:
         - ``nodes["frames"]`` [N, frames + 1]: the scalar, of about variance 1 in the first frame;
