@@ -37,10 +37,10 @@ from tests.molecules.conftest import SMILES, MakeTable
 KEYS = [str(row) for row in range(80)]
 
 
-def fit(values: torch.Tensor) -> FittedModels:
+def fit(values: torch.Tensor, weights: torch.Tensor | None = None) -> FittedModels:
     generator = torch.Generator().manual_seed(0)
     blocks = [torch.randn(80, 4, generator=generator), torch.zeros(80, 0), torch.zeros(80, 0)]
-    return fit_descriptor_models(blocks, values, KEYS, None, "regression", 0)
+    return fit_descriptor_models(blocks, values, KEYS, weights, "regression", 0)
 
 
 def test_equal_weights_give_the_sample_deviation() -> None:
@@ -57,6 +57,9 @@ def test_a_target_of_few_values_has_no_weight() -> None:
     values = torch.randn(80, 2, dtype=torch.float64)
     values[9:, 1] = torch.nan
     assert fit(values).models.weight.tolist() == [[SHARE, 0.0]] * 2
+    weights = torch.ones(80, 2)
+    weights[9:, 0] = 0
+    assert fit(values, weights).models.weight.tolist() == [[0.0, 0.0]] * 2
 
 
 def test_the_embedding_is_that_of_the_pretrained_network_in_float32() -> None:
@@ -202,6 +205,12 @@ def test_another_network_or_other_sizes_are_refused(fitted: tuple[Fitted, Path])
         DescriptorModels.read(replace(models, network=models.network + 1).tensors())
     with pytest.raises(ValueError, match="expected equal numbers of inputs"):
         DescriptorModels.read(replace(models, widths=models.widths + 1).tensors())
+    with pytest.raises(ValueError, match="expected a forest and a ridge regression, got one"):
+        DescriptorModels.read(models.forest.tensors())
+    with pytest.raises(ValueError, match=r"expected widths \[3\] and weights \[2, 1\]"):
+        DescriptorModels.read(replace(models, weight=models.weight[0]).tensors())
+    with pytest.raises(ValueError, match=r"ridge: expected the tensors center, .* got bias; another version of dgn"):
+        DescriptorModels.read({"ridge_bias": models.ridge.bias})
 
 
 def test_shares_of_atoms_are_those_of_the_networks(fitted: tuple[Fitted, Path]) -> None:
@@ -212,8 +221,8 @@ def test_shares_of_atoms_are_those_of_the_networks(fitted: tuple[Fitted, Path]) 
     assert "Shares are those of the networks, 0.33 of the prediction." in explanation.summary
 
 
-def test_descriptors_that_rdkit_cannot_compute_are_zero() -> None:
+def test_inputs_are_side_by_side_in_float32() -> None:
     inputs = join_inputs([torch.tensor([[torch.nan, 1.0]]), torch.tensor([[2.0]], dtype=torch.float64)])
-    assert inputs.tolist() == [[0.0, 1.0, 2.0]]
+    assert np.nan_to_num(inputs, nan=-1.0).tolist() == [[-1.0, 1.0, 2.0]]
     assert inputs.dtype == np.float32
     assert as_outputs(torch.tensor([1.0]), "binary").sigmoid().item() == 1

@@ -7,15 +7,19 @@ import pytest
 import torch
 from sklearn.ensemble import RandomForestRegressor
 
+from dgn.molecules import forest as module
+from dgn.molecules.columns import Task
 from dgn.molecules.forest import (
     LEAF,
     LEAVES,
     TREES,
+    FittedForest,
     Forest,
+    Inputs,
     as_outputs,
-    fit_forest,
     leaf_size,
     pack_tree,
+    teaching_weight,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -27,6 +31,12 @@ def values_of(inputs: np.ndarray, targets: int = 2) -> torch.Tensor:
     return torch.from_numpy(
         np.stack([inputs[:, 0] + inputs[:, column] ** 2 for column in range(targets)], axis=1)
     ).double()
+
+
+def fit_forest(
+    inputs: Inputs, values: torch.Tensor, keys: list[str], weights: torch.Tensor | None, task: Task, seed: int
+) -> FittedForest:
+    return module.fit_forest(inputs, values, keys, teaching_weight(values, weights), task, seed)
 
 
 def test_packed_trees_predict_as_scikit_learn() -> None:

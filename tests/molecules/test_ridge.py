@@ -7,16 +7,20 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge as Reference
 
+from dgn.molecules import ridge as module
+from dgn.molecules.columns import Task
+from dgn.molecules.forest import Inputs, teaching_weight
 from dgn.molecules.ridge import (
     CLIP,
     FEWEST,
     MARGIN,
     PENALTIES,
+    FittedRidge,
     Ridge,
-    fit_ridge,
     logistic,
     principal_components,
     solve_ridge,
+    standardize,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -26,14 +30,26 @@ SIGNAL = torch.from_numpy(2 * INPUTS[:, :1] - INPUTS[:, 1:2]).double()
 VALUES = torch.cat([SIGNAL, -SIGNAL], dim=1) + 0.1 * torch.from_numpy(RANDOM.normal(size=(80, 2)))
 
 
+def fit_ridge(
+    inputs: Inputs,
+    widths: list[int],
+    values: torch.Tensor,
+    keys: list[str],
+    weights: torch.Tensor | None,
+    task: Task,
+    seed: int,
+) -> FittedRidge:
+    return module.fit_ridge(inputs, widths, values, keys, teaching_weight(values, weights), task, seed)
+
+
 def test_every_penalty_has_the_regression_of_scikit_learn() -> None:
     x, weight = torch.from_numpy(INPUTS).double(), torch.from_numpy(RANDOM.uniform(0.5, 2, 80))
-    coefficients, intercepts = solve_ridge(x, VALUES, weight)
+    coefficients, intercepts = solve_ridge(x, VALUES[:, 0], weight)
     center = (weight / weight.sum()) @ x
     spread = float((weight * (x - center).square().sum(dim=1)).sum() / weight.sum())
     for index, penalty in enumerate(PENALTIES.tolist()):
-        reference = Reference(penalty * spread).fit(x, VALUES, weight)
-        np.testing.assert_allclose(coefficients[index].T, reference.coef_, rtol=1e-6, atol=1e-9)
+        reference = Reference(penalty * spread).fit(x, VALUES[:, 0], weight)
+        np.testing.assert_allclose(coefficients[:, index], reference.coef_, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(intercepts[index], reference.intercept_, rtol=1e-6, atol=1e-9)
 
 
@@ -100,13 +116,36 @@ def test_weights_are_those_of_repeated_molecules() -> None:
     assert float(difference) < 0.05  # inputs are standardized without weights
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_unit_of_weights_and_of_inputs_does_not_matter(unit: float) -> None:
+    weight = torch.from_numpy(RANDOM.uniform(0.5, 2, 80))
+    first, second = (fit_ridge(INPUTS, [6], VALUES, KEYS, each, "regression", 0) for each in (weight, unit * weight))
+    torch.testing.assert_close(first.out_of_fold, second.out_of_fold, rtol=1e-4, atol=1e-5)
+    scaled = fit_ridge((unit * INPUTS).astype(np.float32), [6], VALUES, KEYS, weight, "regression", 0)
+    torch.testing.assert_close(first.out_of_fold, scaled.out_of_fold, rtol=1e-3, atol=1e-4)
+
+
+def test_an_unknown_input_is_its_mean() -> None:
+    inputs = INPUTS.copy()
+    inputs[60:, 0] = np.nan
+    ridge = fit_ridge(inputs, [6], VALUES, KEYS, None, "regression", 0).ridge
+    assert float(ridge.center[0]) == pytest.approx(float(INPUTS[:60, 0].mean(dtype=np.float64)))
+    filled = inputs.copy()
+    filled[60:, 0] = float(ridge.center[0])
+    torch.testing.assert_close(
+        ridge.outputs(inputs, "regression"), ridge.outputs(filled, "regression"), rtol=1e-5, atol=1e-5
+    )
+    inputs[:, 0] = np.nan
+    assert fit_ridge(inputs, [6], VALUES, KEYS, None, "regression", 0).ridge.scale[0] == 0
+
+
 def test_predictions_stay_near_the_values_of_training() -> None:
     ridge = fit_ridge(INPUTS, [6], VALUES, KEYS, None, "regression", 0).ridge
     far = ridge.outputs(100 * INPUTS, "regression")
     width = VALUES.amax(dim=0) - VALUES.amin(dim=0)
     assert (far <= VALUES.amax(dim=0) + MARGIN * width + 1e-5).all()
     assert (far >= VALUES.amin(dim=0) - MARGIN * width - 1e-5).all()
-    assert (ridge.standardize(100 * INPUTS).abs() <= CLIP).all()
+    assert (standardize(100 * INPUTS, ridge.center, ridge.scale).abs() <= CLIP).all()
     constant = np.concatenate([INPUTS, np.ones((80, 1), dtype=np.float32)], axis=1)
     other = fit_ridge(constant, [7], VALUES, KEYS, None, "regression", 0).ridge
     constant[:, 6] = 50.0  # which training has not seen
@@ -126,6 +165,20 @@ def test_labels_have_calibrated_log_odds(task: str) -> None:
         probability = outputs.exp() if task == "multiclass" else outputs.sigmoid()
         assert float((probability - odds.sigmoid()).abs().mean()) < 0.04
         assert float(probability.mean()) == pytest.approx(float(labels.mean()), abs=0.01)
+
+
+def test_log_odds_of_separable_labels_keep_their_signal() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.cat([torch.ones(4), torch.zeros(44)]) + 0.05 * torch.randn(48, generator=generator)
+    label = (torch.arange(48) < 4).double()
+    slope, offset = logistic(x, label, torch.ones(48))
+    odds = slope * x + offset
+    target = torch.where(label > 0, 5 / 6, 1 / 46)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(odds.double(), target.double())
+    assert (odds[:4] > 1).all()
+    assert (odds[4:] < -3).all()
+    entropy = torch.nn.functional.binary_cross_entropy(target, target)
+    assert float(loss) < 1.02 * float(entropy)  # targets are of two values: hardly more than theirs
 
 
 def test_log_odds_of_labels_without_a_signal_are_those_of_the_prior() -> None:

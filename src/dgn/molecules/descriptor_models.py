@@ -14,7 +14,7 @@ from dgn.data.datasets.smiles import BESIDE
 from dgn.data.packed import PackedGraphs
 from dgn.molecules.columns import Task
 from dgn.molecules.ensemble_training import is_paired
-from dgn.molecules.forest import FEWEST, Forest, Inputs, as_outputs, fit_forest
+from dgn.molecules.forest import FEWEST, Forest, Inputs, as_outputs, fit_forest, read_parts, teaching_weight
 from dgn.molecules.ridge import Ridge, fit_ridge
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import WEIGHTS, read_model
@@ -24,6 +24,7 @@ DESCRIPTORS = "rdkit+morgan"  # that both read (:func:`dgn.data.datasets.descrip
 NETWORK = "molpcba/small"  # the pretrained network whose embedding they read too
 SHARE = 1 / 3  # of each of them in the prediction; the networks share the rest
 PREFIX = "descriptor_models_"  # of the tensors in the folder of a model
+OWN = ("widths", "weight", "network")  # tensors beside those of the forest and of the ridge regression
 TASKS: dict[str, Task] = {"regression": "regression", "multi-label": "multi-label", "classification": "multiclass"}
 
 
@@ -45,10 +46,20 @@ class DescriptorModels:
     @classmethod
     def read(cls, tensors: Mapping[str, Tensor]) -> "DescriptorModels | None":
         """The models among the tensors of a folder, if it has them; those of another ``NETWORK`` are refused."""
-        forest, ridge = Forest.read(tensors), Ridge.read(tensors)
-        if forest is None or ridge is None:
-            return None
-        models = cls(forest, ridge, *(tensors[f"{PREFIX}{name}"] for name in ("widths", "weight", "network")))
+        forest, ridge, own = Forest.read(tensors), Ridge.read(tensors), read_parts(tensors, PREFIX, OWN)
+        if forest is None or ridge is None or not own:
+            if forest is None and ridge is None and not own:
+                return None
+            raise ValueError(
+                "descriptor_models: expected a forest and a ridge regression, got one; copy the folder again"
+            )
+        models = cls(forest, ridge, **own)
+        if models.widths.shape != (3,) or models.weight.shape != (2, len(ridge.bias)):
+            shapes = [tuple(tensor.shape) for tensor in (models.widths, models.weight)]
+            raise ValueError(
+                f"descriptor_models: expected widths [3] and weights [2, {len(ridge.bias)}], got {shapes}; copy the "
+                "folder again"
+            )
         sizes = [int(models.widths.sum()), int(forest.width), ridge.matrix.size(1)]
         if len(set(sizes)) > 1:
             raise ValueError(f"descriptor_models: expected equal numbers of inputs, got {sizes}; copy the folder again")
@@ -61,7 +72,7 @@ class DescriptorModels:
 
     def tensors(self) -> dict[str, Tensor]:
         """What :meth:`read` reads."""
-        own = {f"{PREFIX}{name}": getattr(self, name) for name in ("widths", "weight", "network")}
+        own = {f"{PREFIX}{name}": getattr(self, name) for name in OWN}
         return {**self.forest.tensors(), **self.ridge.tensors(), **own}
 
     @property
@@ -111,14 +122,16 @@ def fit_descriptor_models(
     """Both models, of descriptors, an embedding and columns of ``--features``, the ``blocks`` [R, F] of their inputs.
 
     ``values`` [R, T] are standardized numbers or labels, NaN where missing or held out; ``weights`` are [R] or [R, T].
-    Duplicates have equal ``keys``. For a target with fewer than ``FEWEST`` values they have no weight.
+    Duplicates have equal ``keys``. For a target that fewer than ``FEWEST`` molecules teach, both have no share in the
+    prediction.
     """
     inputs, widths = join_inputs(blocks), [block.size(1) for block in blocks]
-    forest, out_of_bag = fit_forest(inputs, values, keys, weights, task, seed, widths[2] > 0)
-    ridge, out_of_fold = fit_ridge(inputs, widths, values, keys, weights, task, seed)
-    is_enough = (~values.isnan()).sum(dim=0) >= FEWEST
-    weight = (SHARE * is_enough.double()).expand(2, -1).clone()
-    models = DescriptorModels(forest, ridge, torch.tensor(widths, dtype=torch.int32), weight, _checksum())
+    weight = teaching_weight(values, weights)
+    forest, out_of_bag = fit_forest(inputs, values, keys, weight, task, seed, widths[2] > 0)
+    ridge, out_of_fold = fit_ridge(inputs, widths, values, keys, weight, task, seed)
+    is_enough = (weight > 0).sum(dim=0) >= FEWEST
+    share = (SHARE * is_enough.double()).expand(2, -1).clone()
+    models = DescriptorModels(forest, ridge, torch.tensor(widths, dtype=torch.int32), share, _checksum())
     return FittedModels(models, torch.stack([out_of_bag, out_of_fold]))
 
 
@@ -132,8 +145,8 @@ def embed(graphs: PackedGraphs, device: str = "cpu") -> Tensor:
 
 
 def join_inputs(blocks: Sequence[Tensor]) -> Inputs:
-    """Inputs side by side, float32; 0 where RDKit has no descriptor."""
-    inputs: Inputs = torch.cat([block.float() for block in blocks], dim=1).nan_to_num(nan=0.0).numpy()
+    """Inputs side by side, float32; NaN where RDKit has no descriptor."""
+    inputs: Inputs = torch.cat([block.float() for block in blocks], dim=1).numpy()
     return inputs
 
 

@@ -1,7 +1,7 @@
 """A random forest on descriptors of molecules: a member of the ensemble of another kind, stored as tensors."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -46,7 +46,7 @@ class Forest:
     @classmethod
     def read(cls, tensors: Mapping[str, Tensor]) -> "Forest | None":
         """The forest among the tensors of a model, if it has one; nodes that would not end in a leaf are refused."""
-        parts = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
+        parts = read_parts(tensors, PREFIX, cls.__dataclass_fields__)
         if not parts:
             return None
         forest = cls(**parts)
@@ -68,6 +68,7 @@ class Forest:
 
     def predict(self, inputs: Inputs) -> Tensor:
         """Standardized numbers or probabilities, [G, T]: the means over the trees of each target."""
+        inputs = _fill(inputs)
         means = [self._descend(inputs, roots).mean(axis=1) for roots in self.roots.numpy()]
         return torch.from_numpy(np.stack(means, axis=1))
 
@@ -98,34 +99,60 @@ def fit_forest(
     inputs: Inputs,
     values: Tensor,
     keys: Sequence[str],
-    weights: Tensor | None,
+    weight: Tensor,
     task: Task,
     seed: int,
     has_columns: bool = False,
 ) -> FittedForest:
     """A forest of ``TREES`` for each target, on bootstrap samples of the molecules; duplicates are drawn together.
 
-    ``values`` [R, T] are standardized numbers or labels, NaN where missing; ``weights`` are [R] or [R, T]. A target
-    with fewer than ``FEWEST`` values has no trees. ``has_columns``: some inputs are columns of
-    ``--features``, which a node must not miss among a thousand others.
+    ``values`` [R, T] are standardized numbers or labels, their ``weight`` is 0 where they teach nothing
+    (:func:`teaching_weight`). A target that fewer than ``FEWEST`` molecules teach has no trees. ``has_columns``: some
+    inputs are columns of ``--features``, which a node must not miss among a thousand others. Unknown inputs are 0.
 
     Law: an output out of bag does not depend on the value of the molecule, nor on those of its duplicates.
     """
-    group = np.unique(np.array(keys), return_inverse=True)[1]
-    weight = torch.ones_like(values) if weights is None else weights.double().reshape(len(values), -1).expand_as(values)
+    inputs, group = _fill(inputs), np.unique(np.array(keys), return_inverse=True)[1]
     columns = []
     settings = {
         "max_features": 1 / 3 if task == "regression" or has_columns else "sqrt",
-        "min_samples_leaf": leaf_size(int((~values.isnan()).sum())),
+        "min_samples_leaf": leaf_size(int((weight > 0).sum())),
     }
     for column in range(values.size(1)):
         y, w = values[:, column].numpy(), weight[:, column].numpy()
-        rows = np.flatnonzero(~np.isnan(y) & (w > 0))
+        rows = np.flatnonzero(w > 0)
         make = partial(_grow, inputs, y, w, rows, group, settings)
         seeds = np.random.SeedSequence((seed, column)).spawn(TREES if len(rows) >= FEWEST else 0)
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # trees grow without the GIL
             columns.append(list(pool.map(make, seeds)))
     return _join(columns, inputs, task)
+
+
+def teaching_weight(values: Tensor, weights: Tensor | None) -> Tensor:
+    """The weight of each value [R, T] for members on descriptors, 0 where it is missing: float64 [R, T].
+
+    ``weights`` are [R] or [R, T], ``None``: all 1.
+
+    >>> teaching_weight(torch.tensor([[1.0], [float("nan")], [3.0]]), torch.tensor([2.0, 1.0, 0.0])).flatten().tolist()
+    [2.0, 0.0, 0.0]
+    """
+    weight = torch.ones(values.shape) if weights is None else weights.reshape(len(values), -1).expand_as(values)
+    return weight.double().masked_fill(values.isnan(), 0.0)
+
+
+def read_parts(tensors: Mapping[str, Tensor], prefix: str, names: Collection[str]) -> dict[str, Tensor]:
+    """The tensors of a member by name, none if it is not there; other names than these are refused."""
+    parts = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    if parts and set(parts) != set(names):
+        raise ValueError(
+            f"{prefix.rstrip('_')}: expected the tensors {', '.join(names)}, got {', '.join(sorted(parts))}; "
+            "another version of dgn wrote them: fit again"
+        )
+    return parts
+
+
+def _fill(inputs: Inputs) -> Inputs:
+    return np.nan_to_num(inputs, nan=0.0)
 
 
 def leaf_size(values: int) -> int:

@@ -52,8 +52,8 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
 LIMITS = (
     "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree: see the "
     "columns `similarity` and `outside_training` of `dgn predict`.",
-    "Intervals are calibrated on the validation split, by networks that a molecule did not choose and trees that did "
-    "not learn from it: their coverage holds for molecules of the same distribution.",
+    "Intervals are calibrated on the validation split, by members whose training a molecule did not influence: their "
+    "coverage holds for molecules of the same distribution.",
     "The folder holds the SMILES of training molecules.",
     "Salts and mixtures are one graph with several components.",
 )

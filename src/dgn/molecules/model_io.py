@@ -78,13 +78,14 @@ class Model:
             targets = tuple(_read_target(target, task) for target in stored.table["targets"])
             column = str(stored.table["smiles"])
             calibration = {name: stored.tensors[name] for name in CALIBRATION}
-            domain, models = Domain.read(stored.tensors), DescriptorModels.read(stored.tensors)
+            domain = Domain.read(stored.tensors)
             features = tuple(str(name) for name in stored.table["features"])
             partner = stored.table.get("partner")
         except PROBLEMS as problem:
             raise ValueError(
                 f"{CONFIGURATION}: expected a model of a table of molecules, got {problem!r}; 'dgn fit' writes one"
             ) from problem
+        models = DescriptorModels.read(stored.tensors)
         shapes, outputs = [list(value.shape[-1:]) for value in calibration.values()], len(output_names(task, targets))
         if shapes != [[outputs]] * len(CALIBRATION) or stored.signature.inputs.targets != outputs:
             raise ValueError(

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from dgn.molecules.columns import Task
-from dgn.molecules.forest import FEWEST, Inputs
+from dgn.molecules.forest import FEWEST, Inputs, read_parts
 
 CLIP = 5.0  # standard deviations
 COMPONENTS = 512  # principal ones that the regression reads at most
 FOLDS = 5
 PENALTIES = 10.0 ** torch.arange(-3, 2, 0.5, dtype=torch.float64)  # relative to the mean square of a molecule's inputs
-STEPS = 20  # of Newton's method
 MARGIN = 0.5  # by which a prediction may leave the range of the training values, relative to its width
 SURE = 10.0  # the largest log-odds
+CONSTANT = 1e-6  # deviation of an input, relative to its mean, up to which it is not read
 CHUNK = 4096  # rows in double precision at a time
 PREFIX = "ridge_"  # of its tensors in the folder of a model
 
@@ -28,7 +28,7 @@ class Ridge:
 
     .. math:: y = \mathrm{clip}\bigl(b + W\,\mathrm{clip}((x - \mu) / \sigma, \pm 5), [l, h]\bigr)
 
-    are standardized numbers, or log-odds of labels.
+    are standardized numbers, or log-odds of labels. An unknown input is its mean.
 
     Shapes:
         ``center``, ``scale`` [F], ``matrix`` [T, F], ``bias``, ``low`` and ``high`` [T].
@@ -44,7 +44,7 @@ class Ridge:
     @classmethod
     def read(cls, tensors: Mapping[str, Tensor]) -> "Ridge | None":
         """The regression among the tensors of a model, if it has one."""
-        parts = {name.removeprefix(PREFIX): value for name, value in tensors.items() if name.startswith(PREFIX)}
+        parts = read_parts(tensors, PREFIX, cls.__dataclass_fields__)
         if not parts:
             return None
         ridge = cls(**parts)
@@ -60,11 +60,7 @@ class Ridge:
 
     def outputs(self, inputs: Inputs, task: Task) -> Tensor:
         """Standardized numbers, log-odds, or logarithms of the probabilities of classes: float32 [G, T]."""
-        return as_outputs(self.standardize(inputs) @ self.matrix.T.double() + self.bias, self, task)
-
-    def standardize(self, inputs: Inputs) -> Tensor:
-        """Inputs as the regression reads them, float64 [G, F]."""
-        return ((torch.from_numpy(inputs).double() - self.center) * self.scale).clamp(-CLIP, CLIP)
+        return as_outputs(standardize(inputs, self.center, self.scale) @ self.matrix.T.double() + self.bias, self, task)
 
 
 class FittedRidge(NamedTuple):
@@ -82,39 +78,46 @@ def fit_ridge(
     widths: Sequence[int],
     values: Tensor,
     keys: Sequence[str],
-    weights: Tensor | None,
+    weight: Tensor,
     task: Task,
     seed: int,
 ) -> FittedRidge:
     """A regression for each target, whose penalty is the best of ``PENALTIES`` in a cross-validation.
 
-    ``values`` [R, T] are standardized numbers or labels, NaN where missing; ``weights`` are [R] or [R, T]. ``widths``
-    are those of blocks of inputs, all of which weigh the same. Duplicates (equal ``keys``) share a fold. Labels are
-    learned as numbers; a logistic regression on the values that were held out makes them log-odds.
+    ``values`` [R, T] are standardized numbers or labels, their ``weight`` is 0 where they teach nothing. ``widths`` are
+    those of blocks of inputs, all of which weigh the same. Duplicates (equal ``keys``) share a fold. Labels are learned
+    as numbers; a logistic regression on the outputs that were held out makes them log-odds.
 
-    Law: with a given penalty, an output out of fold does not depend on the value of the molecule, nor on those of its
-    duplicates.
+    Laws: with a given penalty, an output out of fold depends neither on the value of the molecule nor on those of its
+    duplicates (but for the two numbers of the logistic regression); the unit of the weights does not matter.
     """
-    weight = torch.ones_like(values) if weights is None else weights.double().reshape(len(values), -1).expand_as(values)
-    weight = weight.masked_fill(values.isnan(), 0.0)
     used = (weight.sum(dim=1) > 0).numpy()
-    blank = _standardization(inputs[used], values.size(1))
+    center, scale = _standardization(inputs[used])
     share = torch.cat([torch.full((width,), max(width, 1) ** -0.5) for width in widths]).double()
-    basis = principal_components(blank.standardize(chunk) * share for chunk in _chunks(inputs[used]))
-    scores = torch.cat([(blank.standardize(chunk) * share) @ basis for chunk in _chunks(inputs)])
+    basis = principal_components(standardize(chunk, center, scale) * share for chunk in _chunks(inputs[used]))
+    scores = torch.cat([(standardize(chunk, center, scale) * share) @ basis for chunk in _chunks(inputs)])
     group = np.unique(np.array(keys), return_inverse=True)[1]
     fold = torch.from_numpy(np.random.default_rng(seed).integers(FOLDS, size=group.max() + 1)[group])
-    matrix, bias = blank.matrix.double(), blank.bias.clone()
+    zero = torch.zeros(values.size(1), dtype=torch.float64)
+    ridge = Ridge(center, scale, torch.zeros(values.size(1), len(center)), zero.clone(), zero - SURE, zero + SURE)
     raw = torch.zeros_like(values)
-    for columns in _same_rows(weight):
-        y, w = values[:, columns].nan_to_num(), weight[:, columns[0]]
-        if int((w > 0).sum()) < FEWEST:
+    for column in range(values.size(1)):
+        known = weight[:, column] > 0
+        if int(known.sum()) < FEWEST:
             continue
-        teaches = torch.from_numpy(np.isin(group, group[w > 0]))  # molecules, or duplicates of them
-        solved = _cross_validated(scores, y, w, torch.where(teaches, fold, FOLDS))
-        coefficients, intercepts, raw[:, columns] = solved
-        matrix[columns], bias[columns] = (basis @ coefficients).T * share, intercepts
-    return _link(blank, matrix, bias, raw, values, weight, task)
+        teaches = torch.from_numpy(np.isin(group, group[known]))  # molecules, or duplicates of them
+        y, w = values[:, column].nan_to_num(), weight[:, column] / weight[known, column].mean()
+        coefficients, bias, out = _cross_validated(scores, y, w, torch.where(teaches, fold, FOLDS))
+        if task == "regression":
+            margin = MARGIN * (y[known].max() - y[known].min())
+            ridge.low[column], ridge.high[column] = y[known].min() - margin, y[known].max() + margin
+            slope, offset = 1.0, 0.0
+        else:
+            slope, offset = logistic(out[known], y[known], w[known])
+        ridge.matrix[column] = slope * (basis @ coefficients) * share
+        ridge.bias[column] = slope * bias + offset
+        raw[:, column] = slope * out + offset
+    return FittedRidge(ridge, as_outputs(raw, ridge, task))
 
 
 def principal_components(chunks: Iterable[Tensor]) -> Tensor:
@@ -132,7 +135,7 @@ def principal_components(chunks: Iterable[Tensor]) -> Tensor:
 
 
 def solve_ridge(x: Tensor, y: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Weighted ridge regressions with an intercept, for all penalties: coefficients [P, C, T], intercepts [P, T].
+    r"""Weighted ridge regressions with an intercept, for all penalties: coefficients [C, P], intercepts [P].
 
     .. math:: \min_{\beta, b}\; \sum_i w_i (y_i - b - x_i \beta)^2 + p\, t\, |\beta|^2,
 
@@ -141,74 +144,49 @@ def solve_ridge(x: Tensor, y: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     share = weight / weight.sum()
     x_mean, y_mean = share @ x, share @ y
     x = x - x_mean
-    gram, right = x.T @ (weight[:, None] * x), x.T @ (weight[:, None] * (y - y_mean))
+    gram, right = x.T @ (weight[:, None] * x), x.T @ (weight * (y - y_mean))
     eigenvalues, vectors = torch.linalg.eigh(gram)
-    penalty = PENALTIES * gram.trace() / weight.sum()
-    damped = (vectors.T @ right) / (eigenvalues.clamp(min=0) + penalty.clamp(min=1e-12)[:, None])[:, :, None]
-    coefficients = vectors @ damped
+    penalty = (PENALTIES * gram.trace() / weight.sum()).clamp(min=1e-12)
+    coefficients = vectors @ ((vectors.T @ right)[:, None] / (eigenvalues.clamp(min=0)[:, None] + penalty))
     return coefficients, y_mean - x_mean @ coefficients
 
 
 def _cross_validated(x: Tensor, y: Tensor, weight: Tensor, fold: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Coefficients [C, T] and intercepts [T] with the best penalties, and outputs out of fold for all rows, [R, T].
+    """Coefficients [C] and the intercept with the best penalty, and outputs out of fold for all rows, [R].
 
     Rows of no ``fold`` (``FOLDS``) have the outputs of the regression on all others.
     """
-    outputs = torch.zeros(len(PENALTIES), *y.shape, dtype=torch.float64)
-    for index in range(FOLDS):
+    outputs = torch.zeros(len(y), len(PENALTIES), dtype=torch.float64)
+    for index in range(FOLDS + 1):  # the last holds nothing out that teaches
         held = fold == index
-        learns = torch.where(held, 0.0, weight)
+        learns = ~held & (weight > 0)
         if not learns.any():
             continue
-        coefficients, intercepts = solve_ridge(x[learns > 0], y[learns > 0], learns[learns > 0])
-        outputs[:, held] = x[held] @ coefficients + intercepts[:, None]
-    best = (weight[:, None] * (outputs - y).square()).sum(dim=1).argmin(dim=0)
-    coefficients, intercepts = solve_ridge(x[weight > 0], y[weight > 0], weight[weight > 0])
-    column, others = torch.arange(y.size(1)), fold == FOLDS
-    outputs[:, others] = x[others] @ coefficients + intercepts[:, None]
-    return coefficients[best, :, column].T, intercepts[best, column], outputs[best, :, column].T
+        coefficients, intercepts = solve_ridge(x[learns], y[learns], weight[learns])
+        outputs[held] = x[held] @ coefficients + intercepts
+    best = (weight @ (outputs - y[:, None]).square()).argmin()
+    return coefficients[:, best], intercepts[best], outputs[:, best]
 
 
-def _standardization(inputs: Inputs, targets: int) -> Ridge:
-    """A regression with the mean and the scale of these inputs, that predicts 0."""
-    center = torch.from_numpy(inputs.mean(axis=0, dtype=np.float64))
-    squares = [(torch.from_numpy(chunk).double() - center).square().sum(dim=0) for chunk in _chunks(inputs)]
-    deviation = (torch.stack(squares).sum(dim=0) / len(inputs)).sqrt()
-    scale = torch.where(deviation > 1e-6, 1 / deviation, 0.0)
-    zero = torch.zeros(targets, dtype=torch.float64)
-    return Ridge(center, scale, torch.zeros(targets, inputs.shape[1]), zero, zero - SURE, zero + SURE)
+def _standardization(inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """The mean and the inverse deviation of what is known of inputs; 0 for constants."""
+    count = torch.from_numpy((~np.isnan(inputs)).sum(axis=0)).clamp(min=1)
+    center = torch.from_numpy(np.nansum(inputs, axis=0, dtype=np.float64)) / count
+    squares = torch.zeros_like(center)
+    for chunk in _chunks(inputs):
+        squares += (torch.from_numpy(chunk).double() - center).nan_to_num(nan=0.0).square().sum(dim=0)
+    deviation = (squares / count).sqrt()
+    return center, torch.where(deviation > CONSTANT * center.abs(), 1 / deviation, 0.0)
+
+
+def standardize(inputs: Inputs, center: Tensor, scale: Tensor) -> Tensor:
+    """Inputs as the regression reads them, float64 [G, F]."""
+    return ((torch.from_numpy(inputs).double() - center) * scale).clamp(-CLIP, CLIP).nan_to_num(nan=0.0)
 
 
 def _chunks(inputs: Inputs) -> Iterator[Inputs]:
     """Rows in parts whose copies in double precision take little memory."""
     return (inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK))
-
-
-def _same_rows(weight: Tensor) -> list[Tensor]:
-    """The targets that the same molecules teach with the same weights, together."""
-    which = torch.unique(weight, dim=1, return_inverse=True)[1]
-    return [(which == index).nonzero()[:, 0] for index in range(int(which.max()) + 1)]
-
-
-def _link(
-    blank: Ridge, matrix: Tensor, bias: Tensor, raw: Tensor, values: Tensor, weight: Tensor, task: Task
-) -> FittedRidge:
-    """The regression with its limits, or its log-odds."""
-    low, high = blank.low.clone(), blank.high.clone()
-    for column in range(values.size(1)):
-        known = weight[:, column] > 0
-        if int(known.sum()) < FEWEST:
-            continue
-        y = values[known, column]
-        if task == "regression":
-            margin = MARGIN * (y.max() - y.min())
-            low[column], high[column] = y.min() - margin, y.max() + margin
-        else:
-            slope, offset = logistic(raw[known, column], y, weight[known, column])
-            matrix[column], bias[column] = slope * matrix[column], slope * bias[column] + offset
-            raw[:, column] = slope * raw[:, column] + offset
-    ridge = Ridge(blank.center, blank.scale, matrix.float(), bias, low, high)
-    return FittedRidge(ridge, as_outputs(raw, ridge, task))
 
 
 def logistic(x: Tensor, label: Tensor, weight: Tensor) -> tuple[float, float]:
@@ -221,21 +199,19 @@ def logistic(x: Tensor, label: Tensor, weight: Tensor) -> tuple[float, float]:
     >>> round(slope, 2), round(offset, 2)
     (1.39, -0.69)
     """
+    from sklearn.linear_model import LogisticRegression
+
     positive, negative = float(label.sum()), float((1 - label).sum())
     target = torch.where(label > 0.5, (positive + 1) / (positive + 2), 1 / (negative + 2)).double()
-    weight = weight.double() / weight.double().mean()
-    prior = float((weight * target).sum() / weight.sum())
-    center = float((weight * x).sum() / weight.sum())
-    deviation = max(float((weight * (x - center).square()).sum() / weight.sum()) ** 0.5, 1e-12)
-    design = torch.stack([(x.double() - center) / deviation, torch.ones(len(x), dtype=torch.float64)], dim=1)
-    solution = torch.tensor([0.0, np.log(prior / (1 - prior))], dtype=torch.float64)
-    ridge = 1e-6 * torch.eye(2, dtype=torch.float64)
-    for _ in range(STEPS):
-        probability = (design @ solution).sigmoid()
-        hessian = design.T @ ((weight * probability * (1 - probability))[:, None] * design) + ridge
-        gradient = design.T @ (weight * (probability - target))
-        solution = (solution - torch.linalg.solve(hessian, gradient)).clamp(-SURE, SURE)
-    slope, offset = float(solution[0]) / deviation, float(solution[1])
+    share = weight.double() / weight.double().mean()
+    prior = float((share * target).mean())
+    center, deviation = float(x.mean()), float(x.std(correction=0))
+    slope = 0.0
+    if deviation > 0:  # each molecule is one of either class, by its target
+        inputs, classes = ((x.double() - center) / deviation).repeat(2)[:, None], np.repeat([1, 0], len(x))
+        regression = LogisticRegression(C=1e6, solver="newton-cholesky")
+        regression.fit(inputs.numpy(), classes, torch.cat([share * target, share * (1 - target)]).numpy())
+        slope, offset = float(regression.coef_[0, 0]) / deviation, float(regression.intercept_[0])
     if slope <= 0:
         return 0.0, float(np.log(prior / (1 - prior)))
     return slope, offset - slope * center
