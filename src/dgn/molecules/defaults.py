@@ -19,13 +19,14 @@ def default_experiment(
 
     Four layers with complex messages and edge features; inputs include ring and random-walk encodings. Classification
     aggregates mean, max, min and the derivatives along two directions, with a mean readout. Regression targets are
-    often extensive: it aggregates sum, mean, max and one derivative, with a sum-mean readout, and trains twice as many
-    epochs on larger tables, as its error keeps falling after that of classification has converged.
+    often extensive: it aggregates sum, mean, max and one derivative, with a sum-mean readout.
 
     Below 2,000 molecules, networks have about 90,000 parameters and training stops when the validation loss stalls.
-    Larger tables take about 120,000 parameters, larger batches, fewer epochs, a cosine schedule and an EMA of the
-    weights: on Tox21 the validation loss was lowest after 25 of 40 epochs, average precision highest at the end. The
-    checkpoint is the best epoch by the metric.
+    Larger tables take larger batches, fewer epochs, a cosine schedule and an EMA of the weights. For classification
+    networks have about 120,000 parameters: on Tox21 the validation loss was lowest after 25 of 40 epochs, average
+    precision highest at the end. For regression they have about 310,000 and train longer: the error of such networks was
+    lower by 4 % on a development split of Lipophilicity, and by a tenth on one of QM7, than that of networks of 120,000
+    parameters and 80 epochs, at about the same time. The checkpoint is the best epoch by the metric.
 
     For a ``rare`` class in a large table, it is :func:`rare_experiment`.
 
@@ -38,7 +39,7 @@ def default_experiment(
     if rare and large:
         return rare_experiment(seeds, dataset, epochs)
     network = NetworkSettings(
-        hidden=32 if molecules < 200 else 52 if regression else 48,
+        hidden=32 if molecules < 200 else 48 if not regression else 52 if small else 96,
         last=None if small else WIDE,
         num_layers=4,
         aggregators=("sum", "mean", "max", "dx1") if regression else ("mean", "max", "min", "dx1", "dx2"),
@@ -49,7 +50,7 @@ def default_experiment(
     )
     training = TrainingSettings(
         batch_size=32 if small else 128 if large else 64,
-        epochs=epochs or (80 if small else (1 + regression) * (30 if large else 40)),
+        epochs=epochs or (80 if small else 60 if regression else 30 if large else 40),
         learning_rate=2e-3,
         weight_decay=1e-5,
         schedule="plateau" if small else "cosine",
