@@ -111,7 +111,7 @@ def test_attributions_are_in_units_of_the_target(
     assert sum(float(row["share"]) for row in rows[:5]) == pytest.approx(shares.prediction - shares.baseline, rel=0.05)
     assert {row["agreement"] for row in rows} <= {"1/3", "2/3", "3/3"}
     page = Path("why.html").read_text()
-    assert page.count("<svg") == 3
+    assert page.count("<img") == 3
     assert f"{name} {shares.prediction:.3g} instead of {shares.baseline:.3g} with average atoms" in page
     assert "Nearest training molecule: CCO, similarity 1.00." in page
     assert "Training did not have: element Si" in page
@@ -122,7 +122,7 @@ def test_attributions_are_in_units_of_the_target(
     Path("more.csv").write_text("name,smiles\na,CCO\nb,CF(F)F\nc,C[Si]C\n")
     several = dgn("draw", "more.csv", "--model", "folder", "--html", "more.html")
     assert several.output == "1 row: impossible valence of fluorine; left out (line 3)\nwrote more.html\n"
-    assert Path("more.html").read_text().count("<svg") == 2
+    assert Path("more.html").read_text().count("<img") == 2
     refused = dgn("draw", "more.csv", "--model", "folder", "--out", "more.svg")
     assert "more.csv: expected one molecule for a picture, got 2; name others, or use --html" in refused.output
     Path("none.csv").write_text("name,smiles\nb,CF(F)F\n")

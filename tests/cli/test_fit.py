@@ -240,7 +240,7 @@ def test_a_column_of_training_and_validation(dgn: Any) -> None:
         ([], "smiles,y", (), "got only a header"),
         (["a,1"] * 12, "name,y", (), "expected a column of SMILES"),
         ([f"{'C' * (n + 1)},1" for n in range(12)], "smiles,y", (), "expected at least two distinct values, got 1"),
-        (chains(), "smiles,y", ("--target", "z"), "expected one of 'smiles', 'y', got 'z'"),
+        (chains(), "smiles,y", ("--target", "z"), "--target: expected one of 'y', got 'z'"),
         (chains(), "smiles,y", ("--split", "scafold"), "did you mean 'scaffold'"),
         (chains(), "smiles,y", ("--split", "scaffold"), "got no molecule for train; use random"),
         (chains(5), "smiles,y", (), "expected at least 10 molecules"),

@@ -197,3 +197,25 @@ def test_a_missing_metric_is_refused_before_the_graphs_are_loaded(dgn: Any, monk
     failed = dgn("train", "zinc/tuned", "--set", "data.dataset=own", "--data", "mine.safetensors", "--device", "cpu")
     assert failed.exit_code == 1
     assert "training.metric: expected the main metric for the dataset own, got none" in failed.stderr
+
+
+def test_edge_features_that_the_network_does_not_read_are_named(dgn: Any) -> None:
+    from torch_geometric.data import Data
+
+    from dgn.data import benchmark_from_graphs
+
+    ends = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    graphs = [
+        Data(x=torch.randn(3, 2), edge_index=ends, edge_attr=torch.randn(4, 3), y=torch.ones(1)) for _ in range(20)
+    ]
+    benchmark_from_graphs(graphs, "regression").graphs.save("mine.safetensors")
+    settings = {
+        "data": {"dataset": "own", "path": "mine.safetensors"},
+        "training": {"metric": "mae", "epochs": 1, "seeds": [1]},
+    }
+    for edge_dim in (None, 4):
+        network = {"hidden": 4, "message": "complex", "edge_dim": edge_dim}
+        Path("mine.yaml").write_text(yaml.safe_dump({**settings, "network": network}))
+        done = dgn("train", "mine.yaml", "--device", "cpu", "--out", f"runs/{edge_dim}")
+        assert done.exit_code == 0, done.output
+        assert ("the network does not read edge_attr" in done.output) == (edge_dim is None)

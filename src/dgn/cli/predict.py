@@ -160,7 +160,8 @@ def _predict_table(
         shown = ", ".join(map(str, summary.lines)) + (", ..." if summary.unreadable > len(summary.lines) else "")
         echo(
             console,
-            f"{count(summary.unreadable)} without a prediction (line {shown}); see the column problem",
+            f"{count(summary.unreadable)} without a prediction (line{'s' * (summary.unreadable > 1)} {shown}); "
+            "see the column problem",
         )
 
 

@@ -13,6 +13,7 @@ from dgn.cli.display import echo, make_console, print_table
 from dgn.cli.run_seeds import read_seeds, report_seeds, run_seeds
 
 if TYPE_CHECKING:
+    from dgn.data.benchmark import Benchmark
     from dgn.training.experiment import Experiment
 
 DIGITS = ("mean", "av", "dx", "dx-signed")
@@ -71,9 +72,16 @@ def train_one(console: Console, experiment: "Experiment", out: Path, device: str
     from dgn.training.event_log import event_log
     from dgn.training.load import load_graphs
 
+    def load() -> "Benchmark":
+        benchmark = load_graphs(experiment, True)
+        is_unread = experiment.data.dataset == "own" and experiment.network.edge_dim is None
+        if is_unread and "edge_attr" in benchmark.graphs.edges:
+            echo(console, "the network does not read edge_attr: set network.message and network.edge_dim if it should")
+        return benchmark
+
     seeds = experiment.training.seeds
     with event_log(logs) as log:
-        runs = run_seeds(console, experiment, lambda: load_graphs(experiment, True), seeds, out, device, watch=log)
+        runs = run_seeds(console, experiment, load, seeds, out, device, watch=log)
     report_seeds(console, out, runs)
 
 

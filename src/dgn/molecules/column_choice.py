@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dgn.graph.checks import check_option
 from dgn.molecules.columns import check_smiles, find_smiles, find_targets, is_missing
 from dgn.molecules.table import Table
 
@@ -44,7 +45,9 @@ def choose_columns(
     features = tuple(table.columns[table.position(name)] for name in features)
     weights = weights and table.columns[table.position(weights)]
     others = [name for name in table.columns if name not in (*features, weights, partner)]
-    names = [table.columns[table.position(name)] for name in targets] or find_targets(others, sample, smiles)
+    for name in targets:
+        check_option("--target", name, tuple(other for other in others if other != smiles))
+    names = list(targets) or find_targets(others, sample, smiles)
     used = UsedColumns(smiles, partner, names, features, weights, split, others)
     every = [*used.names, *filter(None, [partner])]
     twice = [name for name in every if every.count(name) > 1]

@@ -96,9 +96,11 @@ def find_smiles(columns: Sequence[str], sample: Mapping[str, Sequence[str]]) -> 
     readable = {name: _readable(values) for name, values in sample.items()}
     likely = [name for name, (fraction, _) in readable.items() if fraction >= READABLE]
     if not likely:
+        best = max(readable, key=lambda name: readable[name][0])
+        share = f"at most {100 * readable[best][0]:.0f} % of a column, {best!r}," if readable[best][0] else "none"
         raise ValueError(
-            f"smiles: expected a column of SMILES, got columns {', '.join(columns)} in which RDKit can read none; name "
-            "it with --smiles"
+            f"smiles: expected a column of SMILES, got columns {', '.join(columns)}, of which RDKit can read {share}; "
+            "name it with --smiles"
         )
     best = max(likely, key=lambda name: readable[name][1])
     atoms = _readable([best])[1]

@@ -1,6 +1,7 @@
 """Why a model predicts what it does: shares of atoms and bonds, agreement of members, and what training had alike."""
 
 import html
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -32,7 +33,8 @@ ORDERS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 class Explanation:
     """The attribution of one prediction. ``unit`` names what is attributed: a target, its logarithm, or log-odds.
 
-    ``summary`` is the prediction as text, ``comparison`` the relation to training, of this molecule alone.
+    ``summary`` is the prediction as text, ``comparison`` the relation to training, of this molecule alone. ``partial``:
+    the networks, whose prediction is attributed, are not all members.
     """
 
     smiles: str
@@ -41,10 +43,12 @@ class Explanation:
     attribution: Attribution
     baseline: str
     comparison: Comparison | None
+    partial: bool = False
 
     def picture(self, suffix: str = ".svg", numbered: bool = False) -> bytes:
         """The molecule with its shares."""
-        return render_attribution(self.smiles, self.attribution, suffix, self.unit, self.baseline, numbered)
+        name = f"{self.unit} by the networks" if self.partial else self.unit
+        return render_attribution(self.smiles, self.attribution, suffix, name, self.baseline, numbered)
 
     def rows(self) -> list[dict[str, str]]:
         """The shares of atoms and bonds, the largest first, with their deviation over the members."""
@@ -125,6 +129,7 @@ def explain(model: Model, smiles: Sequence[str], target: str | None = None) -> l
                 average(shares, scale, center),
                 "with zero features" if model.domain is None else "with average atoms",
                 None if model.domain is None else model.domain.compare(packed.select(torch.tensor([index]))),
+                model.descriptor_models is not None,
             )
         )
     return explanations
@@ -170,7 +175,7 @@ def to_page(explanations: Sequence[Explanation], title: str) -> str:
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 0 auto; padding: 1rem; color: #222; }}
 section {{ border-top: 1px solid #ccc; padding: 1rem 0; }}
 h1 {{ font-size: 1.4rem; }} h2 {{ font-size: 1.1rem; overflow-wrap: anywhere; }}
-.picture svg {{ max-width: 100%; height: auto; }}
+.picture img {{ max-width: 100%; height: auto; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: 0.1rem 0.8rem 0.1rem 0; text-align: right; }}
 th:first-child, td:first-child {{ text-align: left; }}
@@ -190,7 +195,7 @@ three quarters of the ensemble agree on the sign.</p>
 
 def _section(explanation: Explanation) -> str:
     rows, shares = explanation.rows(), explanation.attribution
-    picture = explanation.picture(".svg", numbered=True).decode()
+    picture = b64encode(explanation.picture(".png", numbered=True)).decode()
     cells = "\n".join(
         f'<tr><td>{html.escape(row["part"])}</td><td class="{"up" if row["share"][0] == "+" else "down"}">'
         f"{row['share']}</td><td>{row['spread']}</td><td>{row['agreement']}</td></tr>"
@@ -200,7 +205,8 @@ def _section(explanation: Explanation) -> str:
     paragraphs = "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
     return f"""<section>
 <h2>{html.escape(explanation.smiles)}</h2>
-<div class="picture">{picture[picture.index("<svg") :]}</div>
+<div class="picture"><img alt="Shares of atoms and bonds of {html.escape(explanation.smiles)}"
+src="data:image/png;base64,{picture}"></div>
 {paragraphs}
 <details><summary>{len(rows)} shares, {shares.rest:+.2g} numerical error</summary>
 <table><tr><th>part</th><th>share</th><th>± members</th><th>agree</th></tr>

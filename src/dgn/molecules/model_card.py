@@ -44,7 +44,7 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
         "## Use",
         "```sh\ndgn predict . new.csv --out predictions.csv\n```",
         "## Limits",
-        "\n".join(f"- {line}" for line in (*LIMITS, features_text(model))),
+        "\n".join(f"- {line}" for line in (LIMITS[0], calibration_text(model), *LIMITS[1:], features_text(model))),
     ]
     return "\n\n".join(line for line in lines if line) + "\n"
 
@@ -52,11 +52,22 @@ def write_card(model: Model, name: str, picture: str | None) -> str:
 LIMITS = (
     "Predictions for molecules unlike the training data are unreliable, even if the ensemble members agree: see the "
     "columns `similarity` and `outside_training` of `dgn predict`.",
-    "Intervals are calibrated on the validation split, by members whose training a molecule did not influence: their "
-    "coverage holds for molecules of the same distribution.",
     "The folder holds the SMILES of training molecules.",
     "Salts and mixtures are one graph with several components.",
 )
+
+
+def calibration_text(model: Model) -> str:
+    """What intervals or probabilities can be relied on for."""
+    if model.task != "regression":
+        return "Probabilities are not calibrated; the scores above say how good they are on the test split."
+    members = "networks that a molecule did not choose"
+    if model.descriptor_models is not None:
+        members += " and trees and regressions that did not learn from it"
+    return (
+        f"Intervals are calibrated on the validation split, by {members}: their coverage holds for molecules of the "
+        "same distribution."
+    )
 
 
 def features_text(model: Model) -> str:

@@ -124,11 +124,8 @@ def _render(parsed: Any, atoms: Tensor, bonds: Tensor, suffix: str, legend: str)
     if any(heights):
         contours: Any = rdMolDraw2D.ContourParams()
         contours.setColourMap(COLORS)
-        contours.fillGrid, contours.gridResolution, contours.extraGridPadding = (
-            True,
-            0.08,
-            1.0,
-        )  # where the Gaussians vanish
+        contours.fillGrid, contours.extraGridPadding = True, 1.0  # to where the Gaussians vanish
+        contours.gridResolution = 0.16 if suffix == ".svg" else 0.08  # an SVG has an element for each cell
         widths = [0.42] * len(position) + [0.28] * len(middles)
         rdMolDraw2D.ContourAndDrawGaussians(drawer, spots, heights, widths, nContours=8, params=contours, mol=molecule)
         options.clearBackground = False
