@@ -24,9 +24,9 @@ def default_experiment(
     Below 2,000 molecules, networks have about 90,000 parameters and training stops when the validation loss stalls.
     Larger tables take larger batches, fewer epochs, a cosine schedule and an EMA of the weights. For classification
     networks have about 120,000 parameters: on Tox21 the validation loss was lowest after 25 of 40 epochs, average
-    precision highest at the end. For regression they have about 310,000 and train longer: the error of such networks was
-    lower by 4 % on a development split of Lipophilicity, and by a tenth on one of QM7, than that of networks of 120,000
-    parameters and 80 epochs, at about the same time. The checkpoint is the best epoch by the metric.
+    precision highest at the end. For regression they have about 310,000 and train longer: the error of such networks
+    was lower by 4 % on a development split of Lipophilicity, and by a tenth on one of QM7, than that of networks of
+    120,000 parameters and 80 epochs, at about the same time. The checkpoint is the best epoch by the metric.
 
     For a ``rare`` class in a large table, it is :func:`rare_experiment`.
 
