@@ -3,7 +3,7 @@
     python benchmarks/comparison.py FOLDER --tables TABLES [--only delaney,sider] [--models dgn,forest] \
         [--seeds 0,1,2] [--split scaffold] [--rows 1000] [--members 5] [--epochs 2] [--device auto] [--hours 8] \
         [--parallel 1] [--dearest-first]
-    python benchmarks/comparison.py FOLDER --summary
+    python benchmarks/comparison.py FOLDER --summary [--models dgn,forest] [--seeds 0]
 
 TABLES is a folder with MoleculeNet's tables (delaney.csv.gz, ...). A seed decides the split of a table and the seeds of
 all models: FOLDER/delaney-0 holds the first split of ESOL, which all models read, and a JSON for each model. A cell
@@ -11,8 +11,9 @@ whose JSON is there is not run again; an interrupted one resumes. Cells run in p
 them at a time, each of which trains as many networks of chemprop at a time, the cheapest tables first or last; one that
 fails is reported, and run again by the next call. With ``--hours``, no cell begins later.
 
-The summary is made of the cells alone: mean and standard deviation of the test score over the seeds, the mean rank over
-the tables that all models have, and CPU seconds per cell. Ensembles also give the score of one network, at their CPU
+The summary is made of the cells of these models and seeds alone: mean and standard deviation of the test score over the
+splits, which are those that all models of the table have, the mean rank over the tables that all models have, and CPU
+seconds per cell. Ensembles also give the score of one network, at their CPU
 time over the number of members; dgn, whose ensemble has descriptor models, also that of its networks alone.
 """
 
@@ -122,21 +123,25 @@ def _options(cell: Cell, arguments: argparse.Namespace) -> list[str]:
     return options + ([] if arguments.epochs is None else ["--epochs", str(arguments.epochs)])
 
 
-def read_results(root: Path) -> dict[str, dict[str, list[Result]]]:
-    """The results of all finished cells, by table and model."""
-    results: dict[str, dict[str, list[Result]]] = {}
+def read_results(root: Path, models: Sequence[str], seeds: Sequence[int]) -> dict[str, dict[str, list[Result]]]:
+    """The results of the finished cells of some models and seeds, by table and model, on the splits they share."""
+    reports: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for path in sorted(root.glob("*-*/*.json")):
         report = json.loads(path.read_text())
-        table = path.parent.name.rpartition("-")[0]
-        if "model" not in report or table not in TABLES:
-            continue
-        metric = TABLES[table][1]
-        of_table = results.setdefault(table, {})
-        name = report["model"]
-        of_table.setdefault(name, []).append(Result(report["scores"]["test"][metric], report["processor"]))
-        for part, result in _parts(report, metric) if name in ENSEMBLES else ():
-            of_table.setdefault(f"{ENSEMBLES[name]}, {part}", []).append(result)
-    return results
+        table, _, seed = path.parent.name.rpartition("-")
+        if report.get("model") in models and table in TABLES and int(seed) in seeds:
+            reports.setdefault(table, {}).setdefault(int(seed), []).append(report)
+    results: dict[str, dict[str, list[Result]]] = {}
+    for table, by_seed in reports.items():
+        present = {report["model"] for cells in by_seed.values() for report in cells}
+        shared = [cells for cells in by_seed.values() if len(cells) == len(present)]
+        of_table, metric = results.setdefault(table, {}), TABLES[table][1]
+        for report in (report for cells in shared for report in cells):
+            name = report["model"]
+            of_table.setdefault(name, []).append(Result(report["scores"]["test"][metric], report["processor"]))
+            for part, result in _parts(report, metric) if name in ENSEMBLES else ():
+                of_table.setdefault(f"{ENSEMBLES[name]}, {part}", []).append(result)
+    return {table: of_table for table, of_table in results.items() if of_table}
 
 
 def _parts(report: Mapping[str, Any], metric: str) -> list[tuple[str, Result]]:
@@ -213,7 +218,8 @@ def main() -> None:
         if arguments.tables is None:
             parser.error("expected --tables, the folder with the tables, or --summary")
         failed = run(arguments)
-    print(to_markdown(read_results(arguments.folder)))
+    models, seeds = arguments.models.split(","), list(map(int, arguments.seeds.split(",")))
+    print(to_markdown(read_results(arguments.folder, models, seeds)))
     sys.exit(f"{len(failed)} cells failed" if failed else 0)
 
 

@@ -37,13 +37,18 @@ def test_the_table_is_made_of_the_cells(comparison: Any, tmp_path: Path) -> None
         write_cell(tmp_path, "sider", seed, "forest", 0.7, "roc-auc")
         write_cell(tmp_path, "sider", seed, "dgn-rdkit", 0.6, "roc-auc")
     write_cell(tmp_path, "bace", 0, "forest", 0.9, "roc-auc")
-    lines = comparison.to_markdown(comparison.read_results(tmp_path)).splitlines()
+    write_cell(tmp_path, "sider", 2, "forest", 0.1, "roc-auc")  # a split that the other model lacks
+    write_cell(tmp_path, "sider", 0, "chemprop", 0.1, "roc-auc")
+    models = ["forest", "dgn-rdkit"]
+    lines = comparison.to_markdown(comparison.read_results(tmp_path, models, [0, 1, 2])).splitlines()
     assert lines[0] == "| table | metric | forest | dgn-rdkit |"
     assert lines[2] == "| delaney | rmse | 1.500 ± 0.707 (2) | 1.000 ± 0.707 (2) |"
     assert lines[3] == "| bace | roc-auc | 0.900 (1) |  |"
     assert lines[4] == "| sider | roc-auc | 0.700 ± 0.000 (2) | 0.600 ± 0.000 (2) |"
     assert lines[5] == "| mean rank |  | 1.50 | 1.50 |"
     assert lines[6] == "| CPU seconds per cell |  | 10 | 10 |"
+    first = comparison.to_markdown(comparison.read_results(tmp_path, models, [0])).splitlines()
+    assert first[2] == "| delaney | rmse | 1.000 (1) | 0.500 (1) |"
 
 
 def test_a_table_that_cannot_be_read_stops_no_other(
