@@ -9,15 +9,18 @@ import torch
 
 from dgn import load_pretrained
 from dgn.data.benchmark import GRAPH_ATTR
+from dgn.data.datasets.descriptors import descriptor_widths, parse_descriptors
 from dgn.data.datasets.smiles import PAIRS, pack_smiles
 from dgn.molecules.calibration import cross_mean, make_folds
 from dgn.molecules.conformal import conformal_scores
 from dgn.molecules.descriptor_models import (
     DESCRIPTORS,
+    IN_DISTANCE,
     NETWORK,
     SHARE,
     DescriptorModels,
     FittedModels,
+    distance_factors,
     embed,
     fit_descriptor_models,
     join_inputs,
@@ -39,7 +42,8 @@ KEYS = [str(row) for row in range(80)]
 
 def fit(values: torch.Tensor, weights: torch.Tensor | None = None) -> FittedModels:
     generator = torch.Generator().manual_seed(0)
-    blocks = [torch.randn(80, 4, generator=generator), torch.zeros(80, 0), torch.zeros(80, 0)]
+    width = sum(descriptor_widths(parse_descriptors(DESCRIPTORS)))
+    blocks = [torch.randn(80, width, generator=generator), torch.zeros(80, 0), torch.zeros(80, 0)]
     return fit_descriptor_models(blocks, values, KEYS, weights, "regression", 0)
 
 
@@ -60,6 +64,13 @@ def test_a_target_of_few_values_has_no_weight() -> None:
     weights = torch.ones(80, 2)
     weights[9:, 0] = 0
     assert fit(values, weights).models.weight.tolist() == [[0.0, 0.0]] * 2
+
+
+def test_blocks_count_the_same_in_a_distance_however_wide_they_are() -> None:
+    kinds = descriptor_widths(parse_descriptors(DESCRIPTORS))
+    factors = distance_factors([2 * sum(kinds), 256, 0])
+    squares = [part.square().sum().item() for part in factors.split([*kinds, *kinds, 256])]
+    assert squares == pytest.approx([count**2 for count in (*IN_DISTANCE, *IN_DISTANCE, 1.0)], rel=1e-4)
 
 
 def test_the_embedding_is_that_of_the_pretrained_network_in_float32() -> None:
@@ -87,7 +98,7 @@ def test_the_prediction_is_the_weighted_mean(fitted: tuple[Fitted, Path]) -> Non
     ridge = model.learned(models.ridge.outputs(inputs, "regression"))
     prediction = model.predict(packed)
     torch.testing.assert_close(prediction.mean, (networks.mean(dim=0) + trees + ridge) / 3)
-    assert "and a ridge regression, with weight 0.33 each" in (folder / "README.md").read_text()
+    assert "and a kernel ridge regression, with weight 0.33 each" in (folder / "README.md").read_text()
     assert result.held_out is not None
     assert result.prediction is not None
     again = predict_smiles(model, result.held_out.smiles)[0]
@@ -205,12 +216,12 @@ def test_another_network_or_other_sizes_are_refused(fitted: tuple[Fitted, Path])
         DescriptorModels.read(replace(models, network=models.network + 1).tensors())
     with pytest.raises(ValueError, match="expected equal numbers of inputs"):
         DescriptorModels.read(replace(models, widths=models.widths + 1).tensors())
-    with pytest.raises(ValueError, match="expected a forest and a ridge regression, got one"):
+    with pytest.raises(ValueError, match="expected a forest and a kernel ridge regression, got one"):
         DescriptorModels.read(models.forest.tensors())
     with pytest.raises(ValueError, match=r"expected widths \[3\] and weights \[2, 1\]"):
         DescriptorModels.read(replace(models, weight=models.weight[0]).tensors())
     with pytest.raises(ValueError, match=r"ridge: expected the tensors center, .* got bias; another version of dgn"):
-        DescriptorModels.read({"ridge_bias": models.ridge.bias})
+        DescriptorModels.read({"kernel_ridge_bias": models.ridge.bias})
 
 
 def test_shares_of_atoms_are_those_of_the_networks(fitted: tuple[Fitted, Path]) -> None:

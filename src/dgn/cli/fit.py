@@ -61,7 +61,7 @@ DescriptorMembers = Annotated[
     bool,
     typer.Option(
         "--descriptor-models/--no-descriptor-models",
-        help="Add a random forest and a ridge regression on descriptors to the ensemble.",
+        help="Add a random forest and a kernel ridge regression on descriptors to the ensemble.",
     ),
 ]
 ClassWeights = Annotated[

@@ -1,4 +1,4 @@
-"""Members of the ensemble that read descriptors of molecules: a random forest and a ridge regression."""
+"""Members of the ensemble that read descriptors of molecules: a random forest and a kernel ridge regression."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from dgn.data.benchmark import GRAPH_ATTR
+from dgn.data.datasets.descriptors import descriptor_widths, parse_descriptors
 from dgn.data.datasets.smiles import BESIDE
 from dgn.data.packed import PackedGraphs
 from dgn.molecules.columns import Task
 from dgn.molecules.ensemble_training import is_paired
 from dgn.molecules.forest import FEWEST, Forest, Inputs, as_outputs, fit_forest, read_parts, teaching_weight
-from dgn.molecules.ridge import Ridge, fit_ridge
+from dgn.molecules.kernel_ridge import KernelRidge, fit_kernel_ridge
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import WEIGHTS, read_model
 from dgn.training.pretrained import find_pretrained
@@ -23,14 +24,15 @@ from dgn.training.pretrained import find_pretrained
 DESCRIPTORS = "rdkit+morgan"  # that both read (:func:`dgn.data.datasets.descriptors.describe`)
 NETWORK = "molpcba/small"  # the pretrained network whose embedding they read too
 SHARE = 1 / 3  # of each of them in the prediction; the networks share the rest
+IN_DISTANCE = (1.0, 0.5)  # what descriptors and fingerprints count in the distance of two molecules; all else counts 1
 PREFIX = "descriptor_models_"  # of the tensors in the folder of a model
-OWN = ("widths", "weight", "network")  # tensors beside those of the forest and of the ridge regression
+OWN = ("widths", "weight", "network")  # tensors beside those of the forest and of the regression
 TASKS: dict[str, Task] = {"regression": "regression", "multi-label": "multi-label", "classification": "multiclass"}
 
 
 @dataclass(frozen=True, eq=False)
 class DescriptorModels:
-    """A forest and a ridge regression on the same inputs: descriptors, an embedding, and columns of ``--features``.
+    """A forest and a kernel ridge regression on descriptors, an embedding, and columns of ``--features``.
 
     Shapes:
         ``widths`` [3] int32, of these inputs; ``weight`` [2, T] float64, of both in the prediction; ``network`` [32]
@@ -38,7 +40,7 @@ class DescriptorModels:
     """
 
     forest: Forest
-    ridge: Ridge
+    ridge: KernelRidge
     widths: Tensor
     weight: Tensor
     network: Tensor
@@ -46,12 +48,12 @@ class DescriptorModels:
     @classmethod
     def read(cls, tensors: Mapping[str, Tensor]) -> "DescriptorModels | None":
         """The models among the tensors of a folder, if it has them; those of another ``NETWORK`` are refused."""
-        forest, ridge, own = Forest.read(tensors), Ridge.read(tensors), read_parts(tensors, PREFIX, OWN)
+        forest, ridge, own = Forest.read(tensors), KernelRidge.read(tensors), read_parts(tensors, PREFIX, OWN)
         if forest is None or ridge is None or not own:
             if forest is None and ridge is None and not own:
                 return None
             raise ValueError(
-                "descriptor_models: expected a forest and a ridge regression, got one; copy the folder again"
+                "descriptor_models: expected a forest and a kernel ridge regression, got one; copy the folder again"
             )
         models = cls(forest, ridge, **own)
         if models.widths.shape != (3,) or models.weight.shape != (2, len(ridge.bias)):
@@ -60,7 +62,7 @@ class DescriptorModels:
                 f"descriptor_models: expected widths [3] and weights [2, {len(ridge.bias)}], got {shapes}; copy the "
                 "folder again"
             )
-        sizes = [int(models.widths.sum()), int(forest.width), ridge.matrix.size(1)]
+        sizes = [int(models.widths.sum()), int(forest.width), len(ridge.center)]
         if len(set(sizes)) > 1:
             raise ValueError(f"descriptor_models: expected equal numbers of inputs, got {sizes}; copy the folder again")
         if bool(models.widths[1]) and not torch.equal(models.network, _checksum()):
@@ -128,11 +130,22 @@ def fit_descriptor_models(
     inputs, widths = join_inputs(blocks), [block.size(1) for block in blocks]
     weight = teaching_weight(values, weights)
     forest, out_of_bag = fit_forest(inputs, values, keys, weight, task, seed, widths[2] > 0)
-    ridge, out_of_fold = fit_ridge(inputs, widths, values, keys, weight, task, seed)
+    ridge, out_of_fold = fit_kernel_ridge(inputs, distance_factors(widths), values, keys, weight, task, seed)
     is_enough = (weight > 0).sum(dim=0) >= FEWEST
     share = (SHARE * is_enough.double()).expand(2, -1).clone()
     models = DescriptorModels(forest, ridge, torch.tensor(widths, dtype=torch.int32), share, _checksum())
     return FittedModels(models, torch.stack([out_of_bag, out_of_fold]))
+
+
+def distance_factors(widths: Sequence[int]) -> Tensor:
+    """Factors of standardized inputs in a distance, [F]: a block of them counts the same, however wide it is.
+
+    Descriptors and fingerprints of a molecule, or of each of a pair, are blocks of their own.
+    """
+    kinds = descriptor_widths(parse_descriptors(DESCRIPTORS))
+    molecules = widths[0] // sum(kinds)
+    blocks = zip([*kinds * molecules, *widths[1:]], [*IN_DISTANCE * molecules, 1.0, 1.0], strict=True)
+    return torch.cat([torch.full((width,), count * max(width, 1) ** -0.5) for width, count in blocks])
 
 
 def embed(graphs: PackedGraphs, device: str = "cpu") -> Tensor:

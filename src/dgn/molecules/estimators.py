@@ -166,16 +166,17 @@ class _SmilesEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class DGNRegressor(RegressorMixin, _SmilesEstimator):  # type: ignore[misc]
-    """Regression on SMILES by an ensemble of directional graph networks, a random forest and a ridge regression.
+    """Regression on SMILES by an ensemble of directional graph networks, a random forest and a kernel ridge
+    regression.
 
     ``fit(smiles, y, sample_weight=None, censoring=None)`` takes y [R] or [R, T], NaN where missing, and weights [R] of
     the molecules in the training loss. ``censoring``, of the shape of y, is 1 where the truth is above y, -1 where it
     is below, else 0. A fraction ``validation_fraction`` of the molecules is used for early stopping and to calibrate
     intervals. ``epochs`` is a maximum, by default chosen by the number of molecules. ``search`` is the number of trials
     of a hyperparameter search on the validation molecules. ``descriptors`` of whole molecules that the networks read
-    too are "rdkit", "morgan" or "rdkit+morgan". With ``descriptor_models``, a random forest and a ridge regression on
-    descriptors are members of the ensemble too. With ``random_state=None`` every fit draws another seed. SMILES in two
-    columns [R, 2] are pairs of molecules, such as solute and solvent.
+    too are "rdkit", "morgan" or "rdkit+morgan". With ``descriptor_models``, a random forest and a kernel ridge
+    regression on descriptors are members of the ensemble too. With ``random_state=None`` every fit draws another seed.
+    SMILES in two columns [R, 2] are pairs of molecules, such as solute and solvent.
 
     >>> DGNRegressor(ensemble_size=2).get_params()["ensemble_size"]
     2

@@ -58,7 +58,7 @@ class FitOptions:
     ones; with ``freeze``, the head alone is trained. ``descriptors`` of whole molecules that the head reads too are
     "rdkit", "morgan", or both joined by a plus sign (:func:`dgn.data.datasets.descriptors.describe`).
     ``class_weights`` "balanced" gives all classes of a target the same total weight in the training loss. With
-    ``descriptor_models`` a random forest and a ridge regression on descriptors are members too
+    ``descriptor_models`` a random forest and a kernel ridge regression on descriptors are members too
     (:mod:`dgn.molecules.descriptor_models`).
     """
 

@@ -115,8 +115,8 @@ def other_members(model: Model) -> str:
     embedding = f" and an embedding by the pretrained network {NETWORK}" * bool(models.widths[1])
     text = (
         f"The prediction is their mean, with weight {1 - 2 * share:.2g}, and those of a random forest ({trees} trees "
-        f"for each target) and a ridge regression, with weight {share:.2g} each. Both read RDKit's descriptors, Morgan "
-        f"fingerprints{embedding}, and learned from the validation split too. "
+        f"for each target) and a kernel ridge regression, with weight {share:.2g} each. Both read RDKit's descriptors, "
+        f"Morgan fingerprints{embedding}, and learned from the validation split too. "
     )
     names = output_names(model.task, model.targets)
     left_out = [name for name, own in zip(names, models.weight[0].tolist(), strict=True) if not own]

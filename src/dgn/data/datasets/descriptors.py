@@ -42,8 +42,12 @@ def describe(molecules: Iterable[Any], names: Sequence[str]) -> NDArray[np.float
     """
     functions = [_FUNCTIONS[name] for name in names]
     rows = [np.concatenate([function(molecule) for function in functions]) for molecule in molecules]
-    width = sum(len(rdkit_descriptors()) if name == "rdkit" else BITS for name in names)
-    return np.array(rows, dtype=np.float32).reshape(len(rows), width)
+    return np.array(rows, dtype=np.float32).reshape(len(rows), sum(descriptor_widths(names)))
+
+
+def descriptor_widths(names: Sequence[str]) -> tuple[int, ...]:
+    """The number of descriptors of each name."""
+    return tuple(len(rdkit_descriptors()) if name == "rdkit" else BITS for name in names)
 
 
 @cache
