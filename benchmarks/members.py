@@ -34,20 +34,19 @@ PARTS = {  # the weights of networks, forest and kernel ridge regression
     "regression": (0.0, 0.0, 1.0),
     "networks, forest": (0.5, 0.5, 0.0),
     "networks, regression": (0.5, 0.0, 0.5),
-    "all": (1 / 3, 1 / 3, 1 / 3),
-    "all, half the forest": (0.4, 0.2, 0.4),
+    "a third each": (1 / 3, 1 / 3, 1 / 3),
 }
+CHOSEN = "chosen shares"  # those of the fitted model: thirds for classes
 
 
 def score(model: Model, molecules: Molecules, metric: str) -> dict[str, float]:
     """The score of each part of a model."""
     outputs = member_outputs(model.ensemble, model.ensemble.pack(molecules.smiles), model.descriptor_models)
     assert model.descriptor_models is not None
-    scores = {}
-    for name, (_, *weight) in PARTS.items():
-        weights = torch.tensor(weight, dtype=torch.float64)[:, None].expand(2, len(model.scale))
-        part = replace(model, descriptor_models=replace(model.descriptor_models, weight=weights))
-        mean = part.combine(outputs).mean
+    scores, models = {}, model.descriptor_models
+    shares = {name: torch.tensor(part).double()[:, None].expand(3, len(model.scale)) for name, part in PARTS.items()}
+    for name, share in {**shares, CHOSEN: models.shares}.items():
+        mean = replace(model, descriptor_models=models.with_shares(share)).combine(outputs).mean
         none = torch.zeros_like(mean)
         if model.task == "regression":
             each = score_regression(model.targets, molecules.values, mean, none, none[0])
@@ -73,11 +72,12 @@ def run(file: Path, table: Path, targets: tuple[str, ...], metric: str, seed: in
 
 def to_markdown(folder: Path) -> str:
     """The mean score of each part over the splits of each table."""
-    lines = [["table", "metric", "splits", *PARTS], ["---"] * (len(PARTS) + 3)]
+    names = [*PARTS, CHOSEN]
+    lines = [["table", "metric", "splits", *names], ["---"] * (len(names) + 3)]
     for table, (_, metric) in TABLES.items():
         scores = [json.loads(path.read_text())["scores"] for path in sorted(folder.glob(f"{table}-*.json"))]
         if scores:
-            means = [f"{statistics.fmean(each[name] for each in scores):.3f}" for name in PARTS]
+            means = [f"{statistics.fmean(each[name] for each in scores):.3f}" for name in names]
             lines.append([table, metric, str(len(scores)), *means])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -451,7 +451,9 @@ def test_logarithms_are_learned_and_predictions_are_in_the_unit(dgn: Any) -> Non
     model = load_model("m", "cpu")
     outputs = member_outputs(model.ensemble, model.ensemble.pack(["CCCO"]), model.descriptor_models).double()
     assert len(outputs) == 3  # a network, the forest and the regression
-    expected = 10 ** (outputs * model.scale + model.center).mean().item()
+    assert model.descriptor_models is not None
+    learned = model.descriptor_models.shares[:, 0] * (outputs * model.scale + model.center).flatten()
+    expected = 10 ** learned.sum().item()
     assert model.predict(["CCCO"]).mean.item() == pytest.approx(expected)
     refused = dgn("fit", write("c.csv", [f"{'C' * (n + 1)},{n % 2}" for n in range(20)]), *QUICK, "--log")
     assert "log: expected numbers to take the logarithm of, got binary" in refused.output

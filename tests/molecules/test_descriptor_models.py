@@ -34,6 +34,7 @@ from dgn.molecules.model_io import load_model, weighted_spread
 from dgn.molecules.predict import PredictOptions, predict_smiles, predict_table
 from dgn.molecules.rows import read_table, take
 from dgn.molecules.split import split_molecules
+from dgn.molecules.stacking import choose_shares
 from dgn.molecules.table import open_table
 from tests.molecules.conftest import SMILES, MakeTable
 
@@ -73,6 +74,16 @@ def test_blocks_count_the_same_in_a_distance_however_wide_they_are() -> None:
     assert squares == pytest.approx([count**2 for count in (*IN_DISTANCE, *IN_DISTANCE, 1.0)], rel=1e-4)
 
 
+def test_a_target_without_models_keeps_its_networks_whatever_the_shares() -> None:
+    values = torch.randn(80, 2, dtype=torch.float64)
+    values[9:, 1] = torch.nan
+    models = fit(values).models.with_shares(torch.tensor([[0.2, 0.2], [0.5, 0.5], [0.3, 0.3]], dtype=torch.float64))
+    torch.testing.assert_close(models.shares, torch.tensor([[0.2, 1.0], [0.5, 0.0], [0.3, 0.0]], dtype=torch.float64))
+    again = DescriptorModels.read(models.tensors())
+    assert again is not None
+    torch.testing.assert_close(again.shares, models.shares)
+
+
 def test_the_embedding_is_that_of_the_pretrained_network_in_float32() -> None:
     graphs = pack_smiles(SMILES[:7])
     more = graphs.with_values(graphs={GRAPH_ATTR: torch.zeros(7, 3)})
@@ -97,8 +108,14 @@ def test_the_prediction_is_the_weighted_mean(fitted: tuple[Fitted, Path]) -> Non
     trees = model.learned(models.forest.predict(inputs).float())
     ridge = model.learned(models.ridge.outputs(inputs, "regression"))
     prediction = model.predict(packed)
-    torch.testing.assert_close(prediction.mean, (networks.mean(dim=0) + trees + ridge) / 3)
-    assert "and a kernel ridge regression, with weight 0.33 each" in (folder / "README.md").read_text()
+    kinds = torch.stack([networks.mean(dim=0), trees, ridge])
+    torch.testing.assert_close(prediction.mean, (models.shares[:, None] * kinds).sum(dim=0))
+    torch.testing.assert_close(models.shares.sum(dim=0), torch.ones(1, dtype=torch.float64))
+    chosen = ", ".join(
+        f"{name} {float(share):.2f}"
+        for name, share in zip(("networks", "forest", "regression"), models.shares, strict=True)
+    )
+    assert f"prediction chosen by their errors on the validation split: {chosen}" in (folder / "README.md").read_text()
     assert result.held_out is not None
     assert result.prediction is not None
     again = predict_smiles(model, result.held_out.smiles)[0]
@@ -120,11 +137,20 @@ def test_intervals_are_calibrated_by_members_that_did_not_learn_from_a_molecule(
     )
     blocks = [_describe(data.molecules, DESCRIPTORS), embed(packed), torch.zeros(len(packed), 0)]
     held_out = fit_descriptor_models(blocks, standardized, data.molecules.keys, None, "regression", 0).held_out
+    of_train = standardized.masked_fill(is_val[:, None], torch.nan)
+    unseen = fit_descriptor_models(blocks, of_train, data.molecules.keys, None, "regression", 0).held_out
     folds = make_folds(data.molecules.keys, split.assignment, (0, 1))
     chose = torch.stack([fold.chooses[is_val] for fold in folds for _ in fold.seeds])
     outputs = torch.cat([model.ensemble.outputs(packed), held_out])[:, is_val]
-    learned = model.learned(outputs)
-    mean = (cross_mean(learned[:2], chose) + learned[2] + learned[3]) / 3
+    learned, half = model.learned(outputs), folds[0].chooses[is_val]
+    networks = cross_mean(learned[:2], chose)
+    candidates = torch.cat([networks[None], model.learned(unseen[:, is_val])])
+    assert model.descriptor_models is not None
+    torch.testing.assert_close(model.descriptor_models.shares, choose_shares(candidates, val.values))
+    mean = torch.full_like(networks, torch.nan)
+    for part in (half, ~half):
+        shares = choose_shares(candidates[:, ~part], val.values[~part])
+        mean[part] = shares[0] * networks[part] + shares[1] * learned[2, part] + shares[2] * learned[3, part]
     expected = conformal_scores(val.values, mean, model.combine(outputs, model.compare(val.graphs)).difficulty)
     torch.testing.assert_close(model.scores, expected, rtol=1e-4, atol=1e-4)
 
@@ -229,7 +255,9 @@ def test_shares_of_atoms_are_those_of_the_networks(fitted: tuple[Fitted, Path]) 
     (explanation,) = explain(model, ["CCO"])
     networks = float(model.learned(model.ensemble.outputs(["CCO"])).mean())
     assert explanation.attribution.prediction == pytest.approx(networks, rel=1e-4)
-    assert "Shares are those of the networks, 0.33 of the prediction." in explanation.summary
+    assert model.descriptor_models is not None
+    share = float(model.descriptor_models.shares[0])
+    assert f"Shares are those of the networks, {share:.2g} of the prediction." in explanation.summary
 
 
 def test_inputs_are_side_by_side_in_float32() -> None:

@@ -15,7 +15,7 @@ from dgn.data.datasets.smiles import BESIDE
 from dgn.data.packed import PackedGraphs
 from dgn.molecules.columns import Task
 from dgn.molecules.ensemble_training import is_paired
-from dgn.molecules.forest import FEWEST, Forest, Inputs, as_outputs, fit_forest, read_parts, teaching_weight
+from dgn.molecules.forest import Forest, Inputs, as_outputs, fit_forest, read_parts, teaching_weight
 from dgn.molecules.kernel_ridge import KernelRidge, fit_kernel_ridge
 from dgn.training.model import TrainedModel
 from dgn.training.model_io import WEIGHTS, read_model
@@ -23,7 +23,7 @@ from dgn.training.pretrained import find_pretrained
 
 DESCRIPTORS = "rdkit+morgan"  # that both read (:func:`dgn.data.datasets.descriptors.describe`)
 NETWORK = "molpcba/small"  # the pretrained network whose embedding they read too
-SHARE = 1 / 3  # of each of them in the prediction; the networks share the rest
+SHARE = 1 / 3  # of each of them in a prediction, where validation does not choose it; the networks share the rest
 IN_DISTANCE = (1.0, 0.5)  # what descriptors and fingerprints count in the distance of two molecules; all else counts 1
 PREFIX = "descriptor_models_"  # of the tensors in the folder of a model
 OWN = ("widths", "weight", "network")  # tensors beside those of the forest and of the regression
@@ -78,6 +78,20 @@ class DescriptorModels:
         return {**self.forest.tensors(), **self.ridge.tensors(), **own}
 
     @property
+    def shares(self) -> Tensor:
+        """What networks, forest and regression count in the prediction of each target, [3, T]."""
+        return torch.cat([1 - self.weight.sum(dim=0, keepdim=True), self.weight])
+
+    @property
+    def is_fitted(self) -> Tensor:
+        """Whether there were enough values of a target to learn from, [T] bool."""
+        return (self.forest.roots > 0).any(dim=1)
+
+    def with_shares(self, shares: Tensor) -> "DescriptorModels":
+        """The models with other shares [3, T]; where they have learned nothing, the networks count alone."""
+        return replace(self, weight=torch.where(self.is_fitted, shares[1:], 0.0))
+
+    @property
     def targets(self) -> set[int]:
         """The number of targets; several numbers, if the parts disagree."""
         return {len(self.forest.roots), len(self.ridge.bias), self.weight.size(1)}
@@ -124,16 +138,15 @@ def fit_descriptor_models(
     """Both models, of descriptors, an embedding and columns of ``--features``, the ``blocks`` [R, F] of their inputs.
 
     ``values`` [R, T] are standardized numbers or labels, NaN where missing or held out; ``weights`` are [R] or [R, T].
-    Duplicates have equal ``keys``. For a target that fewer than ``FEWEST`` molecules teach, both have no share in the
-    prediction.
+    Duplicates have equal ``keys``. Both have a third of the prediction, nothing of that of a target which fewer than
+    :data:`dgn.molecules.forest.FEWEST` molecules teach.
     """
     inputs, widths = join_inputs(blocks), [block.size(1) for block in blocks]
     weight = teaching_weight(values, weights)
     forest, out_of_bag = fit_forest(inputs, values, keys, weight, task, seed, widths[2] > 0)
     ridge, out_of_fold = fit_kernel_ridge(inputs, distance_factors(widths), values, keys, weight, task, seed)
-    is_enough = (weight > 0).sum(dim=0) >= FEWEST
-    share = (SHARE * is_enough.double()).expand(2, -1).clone()
-    models = DescriptorModels(forest, ridge, torch.tensor(widths, dtype=torch.int32), share, _checksum())
+    sizes, equal = torch.tensor(widths, dtype=torch.int32), torch.full((3, values.size(1)), SHARE, dtype=torch.float64)
+    models = DescriptorModels(forest, ridge, sizes, equal[1:], _checksum()).with_shares(equal)
     return FittedModels(models, torch.stack([out_of_bag, out_of_fold]))
 
 

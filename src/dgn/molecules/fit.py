@@ -33,6 +33,7 @@ from dgn.molecules.model_io import Model, Prediction, weighted_spread
 from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
 from dgn.molecules.scores import mean_scores, score_classification, score_multiclass, score_regression
 from dgn.molecules.split import SPLITS, Split, check_learnable
+from dgn.molecules.stacking import choose_shares
 from dgn.molecules.tune import choose_settings
 from dgn.molecules.weights import weigh, weight_notes
 from dgn.training.config import DataSettings
@@ -186,11 +187,13 @@ def fit_molecules(
         floor=torch.zeros_like(center),
         domain=Domain.of(subsets[0].graphs, subsets[0].keys, options.seed),
     )
-    outputs = trained.model.outputs(graphs)
+    outputs = unseen = trained.model.outputs(graphs)
     if options.descriptor_models:
-        model, outputs = _add_descriptor_models(model, outputs, molecules, columns, standardized, split, options.seed)
+        model, outputs, unseen = _add_descriptor_models(
+            model, outputs, molecules, columns, standardized, split, options.seed
+        )
     if is_calibrated:
-        model = _calibrate(model, outputs, molecules, split, folds)
+        model = _calibrate(model, outputs, unseen, molecules, split, folds)
     predictions = [_predict(model, outputs, split, subsets, index) for index in (1, 2)]
     facts = {**(about or {}), **_facts(model, subsets, predictions, trained)}
     held_out, prediction = (subsets[2], predictions[1]) if len(subsets[2].smiles) else (None, None)
@@ -292,11 +295,12 @@ def _add_descriptor_models(
     values: Tensor,
     split: Tensor,
     seed: int,
-) -> tuple[Model, Tensor]:
+) -> tuple[Model, Tensor, Tensor]:
     """The model with members on descriptors, of all molecules that are not held out for the test.
 
-    Behind the ``outputs`` [M, R, T] of the networks are theirs without what they learned from a molecule. Where a value
-    is a bound, they learn the prediction of the networks that satisfies it, else the bound.
+    Behind the ``outputs`` [M, R, T] of the networks are theirs without what they learned from a molecule, and in a
+    second tensor those of members that, like the networks, learned from the training split alone (regression only).
+    Where a value is a bound, they learn the prediction of the networks that satisfies it, else the bound.
     """
     networks = outputs.double().mean(dim=0)
     if model.task == "multiclass":
@@ -309,29 +313,51 @@ def _add_descriptor_models(
     blocks = [_describe(molecules, DESCRIPTORS), embedding, columns]
     weights = molecules.graphs.graphs.get(SAMPLE_WEIGHT)
     fitted = fit_descriptor_models(blocks, values, molecules.keys, weights, model.task, seed)
-    return replace(model, descriptor_models=fitted.models), torch.cat([outputs, fitted.held_out])
+    unseen = fitted
+    if model.task == "regression":
+        of_train = values.masked_fill((split == 1)[:, None], torch.nan)
+        unseen = fit_descriptor_models(blocks, of_train, molecules.keys, weights, model.task, seed)
+    model = replace(model, descriptor_models=fitted.models)
+    return model, torch.cat([outputs, fitted.held_out]), torch.cat([outputs, unseen.held_out])
 
 
-def _calibrate(model: Model, outputs: Tensor, molecules: Molecules, split: Tensor, folds: Sequence[Fold]) -> Model:
-    """The model with conformal scores: errors of the members that a validation molecule did not choose.
+def _calibrate(
+    model: Model, outputs: Tensor, unseen: Tensor, molecules: Molecules, split: Tensor, folds: Sequence[Fold]
+) -> Model:
+    """The model with shares of its members, and conformal scores: errors of what a validation molecule did not choose.
+
+    Shares of members on descriptors follow from the errors on the validation split of those that did not see it; the
+    error of a molecule in one half of the split is that with shares chosen on the other half.
 
     Shapes:
         ``outputs`` [M, R, T] of the networks of all folds, and of members on descriptors that did not learn from a
-        molecule.
+        molecule; ``unseen`` [M, R, T] of networks, and of such members that learned from no validation molecule.
     """
-    chose = torch.stack([fold.chooses[split == 1] for fold in folds for _ in fold.seeds])  # [M, V], of networks alone
-    learned, val = model.learned(outputs), (split == 1).nonzero()[:, 0]
+    val = (split == 1).nonzero()[:, 0]
+    validation, half = take(molecules, val), folds[0].chooses[val]
+    chose = torch.stack([fold.chooses[val] for fold in folds for _ in fold.seeds])  # [M, V], of networks alone
+    truth = to_log(model.targets, validation.values)
+    truth = truth.masked_fill(censoring_of(validation) != 0, torch.nan)  # errors are not known
+    members, candidates = (_kinds(model.learned(each[:, val]), chose) for each in (outputs, unseen))
+    shares = torch.ones(1, len(val), len(model.scale), dtype=torch.float64)
+    if model.descriptor_models is not None:
+        models = model.descriptor_models.with_shares(choose_shares(candidates, truth))
+        model = replace(model, descriptor_models=models)
+        of_half = [models.with_shares(choose_shares(candidates[:, part], truth[part])).shares for part in (half, ~half)]
+        shares = torch.where(half[:, None], of_half[1][:, None], of_half[0][:, None])
+    mean = (shares * members).sum(dim=0)
+    learned = model.learned(outputs)
     weights = member_weights(len(learned), model.descriptor_models, len(model.scale))
     typical = weighted_spread(learned[:, split == 0], weights).nanmedian(dim=0).values
     floor = typical.where(~typical.isnan(), model.scale).clamp(min=1e-6 * model.scale)  # NaN for a single member
-    model, validation = replace(model, floor=floor), take(molecules, val)
-    truth = to_log(model.targets, validation.values)
-    truth = truth.masked_fill(censoring_of(validation) != 0, torch.nan)  # errors are not known
-    others = weights[len(chose) :]
-    mean = (1 - others.sum(dim=0)) * cross_mean(learned[: len(chose), val], chose)
-    mean = mean + (others * learned[len(chose) :, val]).sum(dim=0)
+    model = replace(model, floor=floor)
     prediction = model.combine(outputs[:, val], model.compare(validation.graphs))
     return replace(model, scores=conformal_scores(truth, mean, prediction.difficulty))
+
+
+def _kinds(learned: Tensor, chose: Tensor) -> Tensor:
+    """What each kind of member predicts of validation molecules: the networks that they did not choose, and others."""
+    return torch.cat([cross_mean(learned[: len(chose)], chose)[None], learned[len(chose) :]])
 
 
 def _encode(benchmark: Benchmark, data: DataSettings, initial: StoredModel | None) -> Benchmark:

@@ -20,6 +20,7 @@ SCORES = {
     ),
 }  # fmt: skip
 
+KINDS = ("networks", "forest", "regression")
 DESCRIPTOR_NAMES = {"rdkit": "RDKit's descriptors", "morgan": "Morgan fingerprints"}
 
 
@@ -111,16 +112,28 @@ def other_members(model: Model) -> str:
     models = model.descriptor_models
     if models is None:
         return ""
-    share, trees = float(models.weight.max()), models.forest.roots.size(1)
+    trees = models.forest.roots.size(1)
+    chosen = " chosen by their errors on the validation split" * (model.task == "regression")
     embedding = f" and an embedding by the pretrained network {NETWORK}" * bool(models.widths[1])
     text = (
-        f"The prediction is their mean, with weight {1 - 2 * share:.2g}, and those of a random forest ({trees} trees "
-        f"for each target) and a kernel ridge regression, with weight {share:.2g} each. Both read RDKit's descriptors, "
-        f"Morgan fingerprints{embedding}, and learned from the validation split too. "
+        f"Their mean, a random forest ({trees} trees for each target) and a kernel ridge regression have shares of the "
+        f"prediction{chosen}: {shares_text(model)}. The latter two read RDKit's descriptors, Morgan "
+        f"fingerprints{embedding}, and learned from the validation split too. "
     )
     names = output_names(model.task, model.targets)
-    left_out = [name for name, own in zip(names, models.weight[0].tolist(), strict=True) if not own]
+    left_out = [name for name, fitted in zip(names, models.is_fitted.tolist(), strict=True) if not fitted]
     return text + f"Of {', '.join(left_out)} there are too few values for them. " * bool(left_out)
+
+
+def shares_text(model: Model) -> str:
+    """The shares of networks, forest and regression, as a phrase: the range over the targets with all three."""
+    models = model.descriptor_models
+    assert models is not None
+    shares = models.shares[:, models.is_fitted]
+    if not shares.size(1):
+        return "the networks' is 1"
+    ranges = [sorted({f"{share:.2f}" for share in each.aminmax()}) for each in shares]
+    return ", ".join(f"{name} {' to '.join(each)}" for name, each in zip(KINDS, ranges, strict=True))
 
 
 def task_text(model: Model) -> str:
