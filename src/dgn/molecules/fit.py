@@ -19,21 +19,20 @@ from dgn.data.precompute.directions import add_directions
 from dgn.data.precompute.encodings import with_encodings
 from dgn.data.precompute.local import torch_threads
 from dgn.graph.checks import check_option
-from dgn.molecules.calibration import Fold, cross_mean, make_folds
+from dgn.molecules.calibration import Fold, calibrate, make_folds
 from dgn.molecules.columns import Target, Task, output_names
-from dgn.molecules.conformal import conformal_scores, half_width
+from dgn.molecules.conformal import half_width
 from dgn.molecules.defaults import default_experiment, is_rare
-from dgn.molecules.descriptor_models import DESCRIPTORS, embed, fit_descriptor_models, member_weights
+from dgn.molecules.descriptor_models import DESCRIPTORS, embed, fit_descriptor_models
 from dgn.molecules.domain import Domain
 from dgn.molecules.ensemble_training import TrainedEnsemble, is_paired, make_benchmark, train_ensemble
 from dgn.molecules.featurize import parse
 from dgn.molecules.forest import one_hot
 from dgn.molecules.logarithm import to_log
-from dgn.molecules.model_io import Model, Prediction, weighted_spread
+from dgn.molecules.model_io import Model, Prediction
 from dgn.molecules.rows import Molecules, TableData, censoring_of, take, with_features
 from dgn.molecules.scores import mean_scores, score_classification, score_multiclass, score_regression
 from dgn.molecules.split import SPLITS, Split, check_learnable
-from dgn.molecules.stacking import choose_shares
 from dgn.molecules.tune import choose_settings
 from dgn.molecules.weights import weigh, weight_notes
 from dgn.training.config import DataSettings
@@ -73,6 +72,11 @@ class FitOptions:
     descriptors: str = ""
     class_weights: str | None = None
     descriptor_models: bool = True
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """One for each network."""
+        return tuple(range(self.seed, self.seed + self.ensemble_size))
 
     def __post_init__(self) -> None:
         parse_descriptors(self.descriptors)
@@ -148,8 +152,6 @@ def fit_molecules(
     on_resume: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train on split 0, stop early and calibrate on split 1, score on split 2 (which may be empty)."""
-    paired = is_paired(molecules.graphs)
-    featurization = _featurization(paired, options)
     columns = molecules.graphs.graphs.get(GRAPH_ATTR)  # of --features
     molecules = replace(molecules, graphs=_with_descriptors(molecules, options.descriptors))
     learned = to_log(targets, molecules.values)
@@ -159,22 +161,14 @@ def fit_molecules(
     width = len(output_names(task, targets))
     center, scale = _center_and_scale(train_values, task, width)
     standardized = learned if task == "multiclass" else (learned - center) / scale
-    seeds = tuple(range(options.seed, options.seed + options.ensemble_size))
     is_calibrated = task == "regression"  # probabilities are not: all molecules choose
     folds = (
-        make_folds(molecules.keys, split, seeds, bool(options.search)) if is_calibrated else [Fold(seeds, split == 1)]
+        make_folds(molecules.keys, split, options.seeds, bool(options.search))
+        if is_calibrated
+        else [Fold(options.seeds, split == 1)]
     )
-    names = [_name(molecules, standardized, fold.assign(split)) for fold in folds]
-    initial = None if options.start is None else read_model(find_model(find_network(options.start)))
-    experiment = _experiment(train_values, task, names[0], seeds, paired, options, initial)
-    data = experiment.data
-    graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
+    trained, graphs = _train(molecules, standardized, split, folds, task, width, options, folder, on_epoch, on_resume)
     molecules = replace(molecules, graphs=graphs)
-    benchmarks = [
-        _encode(make_benchmark(graphs, standardized, fold.assign(split), task, featurization, width), data, initial)
-        for fold in folds
-    ]
-    trained = _train(experiment, benchmarks, names, folds, options, folder, on_epoch, on_resume)
     subsets = [take(molecules, (split == index).nonzero()[:, 0]) for index in range(3)]
     model = Model(
         task=task,
@@ -193,7 +187,7 @@ def fit_molecules(
             model, outputs, molecules, columns, standardized, split, options.seed
         )
     if is_calibrated:
-        model = _calibrate(model, outputs, unseen, molecules, split, folds)
+        model = calibrate(model, outputs, unseen, molecules, split, folds)
     predictions = [_predict(model, outputs, split, subsets, index) for index in (1, 2)]
     facts = {**(about or {}), **_facts(model, subsets, predictions, trained)}
     held_out, prediction = (subsets[2], predictions[1]) if len(subsets[2].smiles) else (None, None)
@@ -209,25 +203,6 @@ def _featurization(paired: bool, options: FitOptions) -> str:
 def _predict(model: Model, outputs: Tensor, split: Tensor, subsets: Sequence[Molecules], index: int) -> Prediction:
     """Predictions for a split from the outputs for all molecules, [M, R, T]."""
     return model.combine(outputs[:, split == index], model.compare(subsets[index].graphs))
-
-
-def _experiment(
-    train_values: Tensor,
-    task: Task,
-    name: str,
-    seeds: tuple[int, ...],
-    paired: bool,
-    options: FitOptions,
-    initial: StoredModel | None,
-) -> Experiment:
-    """The settings of the networks: those of the model that the fit starts from, if there is one."""
-    rare = is_rare(train_values, task)
-    experiment = default_experiment(len(train_values), seeds, name, task, options.epochs, rare)
-    if paired:  # in a mean, a small partner of a large molecule would count little
-        experiment = replace(experiment, network=replace(experiment.network, readout="sum-mean"))
-    if initial is not None:
-        experiment = start_from(experiment, initial, str(options.start), options.freeze)
-    return experiment
 
 
 def _describe(molecules: Molecules, descriptors: str) -> Tensor:
@@ -256,16 +231,28 @@ def _name(molecules: Molecules, values: Tensor, split: Tensor) -> str:
 
 
 def _train(
-    experiment: Experiment,
-    benchmarks: Sequence[Benchmark],
-    names: Sequence[str],
+    molecules: Molecules,
+    values: Tensor,
+    split: Tensor,
     folds: Sequence[Fold],
+    task: Task,
+    width: int,
     options: FitOptions,
     folder: Path,
     on_epoch: Callable[[EpochReport], None] | None,
     on_resume: Callable[[str], None] | None,
-) -> TrainedEnsemble:
-    """The members of all folds; a search uses the validation molecules of the first."""
+) -> tuple[TrainedEnsemble, PackedGraphs]:
+    """The networks of all folds, and the graphs with what they read of them; a search uses those of the first fold."""
+    paired = is_paired(molecules.graphs)
+    names = [_name(molecules, values, fold.assign(split)) for fold in folds]
+    initial = None if options.start is None else read_model(find_model(find_network(options.start)))
+    experiment = _experiment(values[split == 0], task, names[0], paired, options, initial)
+    data, featurization = experiment.data, _featurization(paired, options)
+    graphs = add_directions(molecules.graphs, experiment.num_directions, data.normalization, arcsine=data.arcsine)
+    benchmarks = [
+        _encode(make_benchmark(graphs, values, fold.assign(split), task, featurization, width), data, initial)
+        for fold in folds
+    ]
     device, trials = choose_device(options.device), []
     # Batches of molecules are too small for several threads.
     with torch_threads(1 if device.type == "cpu" else torch.get_num_threads()):
@@ -284,7 +271,25 @@ def _train(
             trained.append(train_ensemble(settings, benchmark, folder, options.device, on_epoch, on_resume))
     results = [result for ensemble in trained for result in ensemble.results]
     seconds = sum(ensemble.seconds for ensemble in trained)
-    return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials)
+    return TrainedEnsemble(join([ensemble.model for ensemble in trained]), results, seconds, trials), graphs
+
+
+def _experiment(
+    train_values: Tensor,
+    task: Task,
+    name: str,
+    paired: bool,
+    options: FitOptions,
+    initial: StoredModel | None,
+) -> Experiment:
+    """The settings of the networks: those of the model that the fit starts from, if there is one."""
+    rare = is_rare(train_values, task)
+    experiment = default_experiment(len(train_values), options.seeds, name, task, options.epochs, rare)
+    if paired:  # in a mean, a small partner of a large molecule would count little
+        experiment = replace(experiment, network=replace(experiment.network, readout="sum-mean"))
+    if initial is not None:
+        experiment = start_from(experiment, initial, str(options.start), options.freeze)
+    return experiment
 
 
 def _add_descriptor_models(
@@ -319,45 +324,6 @@ def _add_descriptor_models(
         unseen = fit_descriptor_models(blocks, of_train, molecules.keys, weights, model.task, seed)
     model = replace(model, descriptor_models=fitted.models)
     return model, torch.cat([outputs, fitted.held_out]), torch.cat([outputs, unseen.held_out])
-
-
-def _calibrate(
-    model: Model, outputs: Tensor, unseen: Tensor, molecules: Molecules, split: Tensor, folds: Sequence[Fold]
-) -> Model:
-    """The model with shares of its members, and conformal scores: errors of what a validation molecule did not choose.
-
-    Shares of members on descriptors follow from the errors on the validation split of those that did not see it; the
-    error of a molecule in one half of the split is that with shares chosen on the other half.
-
-    Shapes:
-        ``outputs`` [M, R, T] of the networks of all folds, and of members on descriptors that did not learn from a
-        molecule; ``unseen`` [M, R, T] of networks, and of such members that learned from no validation molecule.
-    """
-    val = (split == 1).nonzero()[:, 0]
-    validation, half = take(molecules, val), folds[0].chooses[val]
-    chose = torch.stack([fold.chooses[val] for fold in folds for _ in fold.seeds])  # [M, V], of networks alone
-    truth = to_log(model.targets, validation.values)
-    truth = truth.masked_fill(censoring_of(validation) != 0, torch.nan)  # errors are not known
-    members, candidates = (_kinds(model.learned(each[:, val]), chose) for each in (outputs, unseen))
-    shares = torch.ones(1, len(val), len(model.scale), dtype=torch.float64)
-    if model.descriptor_models is not None:
-        models = model.descriptor_models.with_shares(choose_shares(candidates, truth))
-        model = replace(model, descriptor_models=models)
-        of_half = [models.with_shares(choose_shares(candidates[:, part], truth[part])).shares for part in (half, ~half)]
-        shares = torch.where(half[:, None], of_half[1][:, None], of_half[0][:, None])
-    mean = (shares * members).sum(dim=0)
-    learned = model.learned(outputs)
-    weights = member_weights(len(learned), model.descriptor_models, len(model.scale))
-    typical = weighted_spread(learned[:, split == 0], weights).nanmedian(dim=0).values
-    floor = typical.where(~typical.isnan(), model.scale).clamp(min=1e-6 * model.scale)  # NaN for a single member
-    model = replace(model, floor=floor)
-    prediction = model.combine(outputs[:, val], model.compare(validation.graphs))
-    return replace(model, scores=conformal_scores(truth, mean, prediction.difficulty))
-
-
-def _kinds(learned: Tensor, chose: Tensor) -> Tensor:
-    """What each kind of member predicts of validation molecules: the networks that they did not choose, and others."""
-    return torch.cat([cross_mean(learned[: len(chose)], chose)[None], learned[len(chose) :]])
 
 
 def _encode(benchmark: Benchmark, data: DataSettings, initial: StoredModel | None) -> Benchmark:
