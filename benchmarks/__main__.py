@@ -25,10 +25,10 @@ GPU = "a GPU"
 
 
 class Table(NamedTuple):
-    """The page that holds a table, the script that prints it with its options, and a package or the GPU it needs."""
+    """The page that holds a table, the module that prints it with its options, and a package or the GPU it needs."""
 
     page: str
-    script: str
+    module: str
     options: tuple[str, ...] = ()
     needs: str | None = None
 
@@ -42,14 +42,16 @@ class Table(NamedTuple):
 
 
 TABLES = {
-    "aggregation": Table("kernels.md", "aggregation.py"),
-    "routes": Table("kernels.md", "routes.py", ("--data", DATA, "--epochs", "2")),
-    "host-time": Table("kernels.md", "host_time.py", ("--data", f"{DATA}/zinc12k")),
-    "molpcba": Table("kernels.md", "molpcba.py", ("--profile", "45"), GPU),
-    "directions": Table("eigenvectors.md", "directions.py", (), "networkx"),
-    "large-graphs": Table("eigenvectors.md", "large_graphs.py", ("--growth",), "pyamg"),
-    "datasets": Table("eigenvectors.md", "datasets.py", (f"{DATA}/zinc12k/zinc12k.npz", f"{DATA}/molhiv/molhiv.npz")),
-    "scaling": Table("scaling.md", "scaling.py", ("--nodes", "1000", "10000", "100000", "1000000")),
+    "aggregation": Table("kernels.md", "layers.aggregation"),
+    "routes": Table("kernels.md", "training.routes", ("--data", DATA, "--epochs", "2")),
+    "host-time": Table("kernels.md", "layers.host_time", ("--data", f"{DATA}/zinc12k")),
+    "molpcba": Table("kernels.md", "training.molpcba", ("--profile", "45"), GPU),
+    "directions": Table("eigenvectors.md", "eigenvectors.directions", (), "networkx"),
+    "large-graphs": Table("eigenvectors.md", "eigenvectors.large_graphs", ("--growth",), "pyamg"),
+    "datasets": Table(
+        "eigenvectors.md", "eigenvectors.datasets", (f"{DATA}/zinc12k/zinc12k.npz", f"{DATA}/molhiv/molhiv.npz")
+    ),
+    "scaling": Table("scaling.md", "eigenvectors.scaling", ("--nodes", "1000", "10000", "100000", "1000000")),
 }
 
 
@@ -86,12 +88,14 @@ def main() -> None:
     for name in arguments.names or TABLES:
         table = TABLES[name]
         options = [option.replace(DATA, arguments.data or "DATA") for option in table.options]
-        print(f"\n## {name} (docs/{table.page}): python benchmarks/{' '.join([table.script, *options])}\n", flush=True)
+        print(
+            f"\n## {name} (docs/{table.page}): python -m benchmarks.{' '.join([table.module, *options])}\n", flush=True
+        )
         if arguments.list:
             continue
         if table.lacks(arguments.data):
             print(f"left out: {table.lacks(arguments.data)}", flush=True)
-        elif subprocess.run([sys.executable, str(FOLDER / table.script), *options]).returncode:
+        elif subprocess.run([sys.executable, "-m", f"benchmarks.{table.module}", *options]).returncode:
             failed.append(name)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

@@ -46,22 +46,23 @@ def times_section(results: Results, eigenvectors: Mapping[str, float]) -> list[s
     if eigenvectors:
         parts += [
             "The first four eigenvectors of all graphs, computed once. Ours is the CPU time of `dgn directions`, "
-            "including Python start-up, reading and writing (`benchmarks/datasets.py`, a shared machine of two cores, "
-            "date in `results/eigenvectors.yaml`). The paper reports neither its CPU nor the number of cores. See "
-            "[eigenvectors.md](eigenvectors.md) for large graphs.",
+            "including Python start-up, reading and writing (`benchmarks/eigenvectors/datasets.py`, a shared machine "
+            "of two cores, date in `results/eigenvectors.yaml`). The paper reports neither its CPU nor the number of "
+            "cores. See [eigenvectors.md](eigenvectors.md) for large graphs.",
             _eigenvectors(eigenvectors).to_markdown(),
         ]
     return parts
 
 
 def read_eigenvectors(path: Path) -> dict[str, float]:
-    """Seconds by dataset, as written by ``benchmarks/datasets.py``; empty without a file."""
+    """Seconds by dataset, as written by ``benchmarks/eigenvectors/datasets.py``; empty without a file."""
     if not path.exists():
         return {}
     times = yaml.safe_load(path.read_text(encoding="utf-8"))
     if not isinstance(times, dict) or not all(isinstance(value, float | int) for value in times.values()):
         raise ValueError(
-            f"{path}: expected lines 'dataset: seconds', got something else; write it again with benchmarks/datasets.py"
+            f"{path}: expected lines 'dataset: seconds', got something else; write it again with "
+            "benchmarks/eigenvectors/datasets.py"
         )
     return {str(name): float(seconds) for name, seconds in times.items()}
 

@@ -1,7 +1,5 @@
-"""The graph of the sphere and the wind on its edges, of benchmarks/era5.py."""
+"""The graph of the sphere and the wind on its edges, of benchmarks/fields/era5.py."""
 
-import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,8 @@ INNER = slice(1, -1)  # nodes that are no poles
 
 
 @pytest.fixture(scope="module")
-def era5() -> Iterator[Any]:
-    if not (ROOT / "benchmarks" / "era5.py").exists():
-        pytest.skip("the benchmarks are not part of this installation")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        yield importlib.import_module("era5")
+def era5() -> Any:
+    return pytest.importorskip("benchmarks.fields.era5", reason="the benchmarks are not part of this installation")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A handful of the faults that benchmarks/faults.py injects by the hundred."""
+"""A handful of the faults that benchmarks/reliability/faults.py injects by the hundred."""
 
 import os
 import shutil
@@ -16,7 +16,9 @@ from dgn.data import PackedGraphs
 
 for package in ("rdkit", "pyarrow", "optuna"):
     pytest.importorskip(package, reason=f"the commands under attack need {package}")
-faults: Any = pytest.importorskip("benchmarks.faults", reason="the benchmarks are not part of this installation")
+faults: Any = pytest.importorskip(
+    "benchmarks.reliability.faults", reason="the benchmarks are not part of this installation"
+)
 
 BAD = ("lost", "left behind", "other", "uncaught", "crashed", "exit code of another kind")
 

@@ -10,7 +10,7 @@ import dgn
 
 SOURCES = sorted(Path(dgn.__file__).parent.rglob("*.py"))
 SCRIPTS = sorted(
-    path for folder in ("benchmarks", "examples") for path in (Path(__file__).parents[1] / folder).glob("*.py")
+    path for folder in ("benchmarks", "examples") for path in (Path(__file__).parents[1] / folder).rglob("*.py")
 )
 OPTIONAL = ("matplotlib", "numba", "sklearn", "torch_geometric", "triton")
 

@@ -1,7 +1,6 @@
-"""Laws of the networks of ``benchmarks/transport.py``."""
+"""Laws of the networks of ``benchmarks/fields/transport.py``."""
 
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,8 @@ NAMES = ("scheme of mean fwd1 bwd1 fwd2 bwd2", "mean dx1-signed dx2-signed av1, 
 
 
 @pytest.fixture(scope="module")
-def benchmark() -> Iterator[Any]:
-    if not (ROOT / "benchmarks" / "transport.py").exists():
-        pytest.skip("the benchmarks are not part of this installation")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        yield importlib.import_module("transport")
+def benchmark() -> Any:
+    return pytest.importorskip("benchmarks.fields.transport", reason="the benchmarks are not part of this installation")
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def test_eigenvalues_and_eigenspaces_equal_those_of_numpy(molecules: Molecules) 
     assert count == component.max() + 1 == len(np.unique(label * n_nodes + component))  # the same partition
     nodes_of = np.split(np.argsort(component, kind="stable"), np.bincount(component).cumsum()[:-1])
     rows = bonds.tocsr()
-    # A fifth of them; benchmarks/molecule_spectra.py compares all.
+    # A fifth of them; benchmarks/eigenvectors/molecule_spectra.py compares all.
     for index, nodes in islice(enumerate(nodes_of), None, None, 5):
         n = len(nodes)
         m = min(K, n - 1)

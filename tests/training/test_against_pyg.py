@@ -1,8 +1,5 @@
 """Training on padded batches against a plain PyG network with the same parameters: the same losses, step by step."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -18,12 +15,7 @@ from dgn.training.evaluate import predict, target_of
 from dgn.training.objectives import make_objective
 from dgn.training.replica import cut
 
-BASELINE = Path(__file__).parents[2] / "benchmarks" / "pyg_baseline.py"
-if not BASELINE.exists():
-    pytest.skip("the benchmarks are not part of this installation", allow_module_level=True)
-_spec = importlib.util.spec_from_file_location("pyg_baseline", BASELINE)
-pyg = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(pyg)
+pyg = pytest.importorskip("benchmarks.training.pyg_baseline", reason="the benchmarks are not part of this installation")
 
 STEPS, BATCH = 20, 8
 SCALERS = ("identity", "amplification", "attenuation")
