@@ -102,20 +102,22 @@ def _fit_forests(
     train_splits: Sequence[str],
     features: Callable[[Sequence[str]], Array] = _fingerprints,
 ) -> Predictions:
-    """A forest for each target, trained on some splits; predictions for the others."""
+    """A forest for each target (one for several numbers, if none is missing), trained on some splits."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     smiles, values, splits = read_rows(path)
     bits = features(smiles)
     in_training = np.isin(splits, train_splits)
+    others, other_splits = bits[~in_training], splits[~in_training]
     forest_class = RandomForestRegressor if task == "regression" else RandomForestClassifier
-    columns, other_bits = [], bits[~in_training]
-    for column in values.T:
-        labeled = in_training & ~np.isnan(column)
+    parts = []
+    for targets in [values] if task == "regression" and not np.isnan(values).any() else values.T[:, :, None]:
+        labeled = in_training & ~np.isnan(targets).any(axis=1)
         forest = forest_class(n_estimators=500, random_state=seed, n_jobs=arguments.threads)
-        forest.fit(bits[labeled], column[labeled])
-        columns.append(forest.predict(other_bits) if task == "regression" else _positive(forest, other_bits))
-    prediction, other_splits = np.stack(columns, axis=1), splits[~in_training]
+        forest.fit(bits[labeled], np.squeeze(targets[labeled]))
+        part = forest.predict(others) if task == "regression" else _positive(forest, others)
+        parts.append(part.reshape(len(others), -1))
+    prediction = np.concatenate(parts, axis=1)
     return {split: prediction[other_splits == split][None] for split in SPLITS if split not in train_splits}
 
 
